@@ -99,7 +99,7 @@ static int check_run(const struct arguments *arguments)
 
     if (blocks->at || blocks->of || blocks->metric || arguments->reversed ||
         arguments->with_blocks || arguments->device != MT_EVERY_DEVICE)
-        mt_message("%s exports all blocks: only -o, %s--force and --json apply to it",
+        mt_message("%s describes the whole run: only -o, %s--force and --json apply to it",
                    arguments->format->name, is_database(arguments) ? "--events, " : "");
     else if (!has_file && is_database(arguments))
         mt_message("a database needs a file: add -o FILE");

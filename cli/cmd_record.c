@@ -228,6 +228,8 @@ static int run(struct record *record, const struct mt_command *command, int argc
 
     mt_launch_init(&recording->launch);
     code = parse(command, record, argc, argv);
+    if (code < 0 && recording->settings.ring_seconds)
+        mt_launch_take_asks(&recording->launch);
     if (code < 0)
         code = mt_recording_prepare(recording);
     if (code < 0)

@@ -89,10 +89,10 @@ static void say_unknown_name(const char *path, const char *sql, const char *text
     mt_arena_release(&known.arena);
 }
 
-static int say_failure(const struct mt_run_database *database, const struct mt_error *error)
+static int say_failure(const struct mt_run_database *database, const struct mt_error *error,
+                       bool is_late)
 {
     static const char no_table[] = "no such table: ", no_column[] = "no such column: ";
-    static const char is_late[] = "it took more than ";
     const char *text = error->text, *dot = strrchr(text, '.');
 
     if (error->status == MT_ERR_FORMAT) {
@@ -109,9 +109,7 @@ static int say_failure(const struct mt_run_database *database, const struct mt_e
         say_unknown_name(database->path, columns_sql, text,
                          dot ? dot + 1 : text + sizeof no_column - 1, false);
     else
-        mt_message("cannot answer: %s%s", text,
-                   strncmp(text, is_late, sizeof is_late - 1) == 0 ? ", the limit of --timeout"
-                                                                   : "");
+        mt_message("cannot answer: %s%s", text, is_late ? ", the limit of --timeout" : "");
     return MT_EXIT_USAGE;
 }
 
@@ -142,13 +140,15 @@ static struct mt_answer_rows rows_of(const struct arguments *arguments, const ch
 }
 
 static enum mt_status ask(const struct arguments *arguments, const char *path,
-                          struct mt_answer_rows *rows, bool *reads_events, struct mt_error *error)
+                          struct mt_answer_rows *rows, bool *reads_events, bool *is_late,
+                          struct mt_error *error)
 {
     const struct mt_database_question question = {.path = path,
                                                   .sql = arguments->sql,
                                                   .names = arguments->parameters.names,
                                                   .values = arguments->parameters.values,
                                                   .parameter_count = arguments->parameters.count,
+                                                  .is_late = is_late,
                                                   .table = "events",
                                                   .reads_table = reads_events,
                                                   .time_limit_ns =
@@ -182,20 +182,20 @@ static int answer(const struct arguments *arguments)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_run_database database;
     struct mt_answer_rows rows;
-    bool reads_events = false;
+    bool reads_events = false, is_late = false;
     enum mt_status status;
     int code;
 
     code = mt_run_database_open(&database, arguments->path, &arguments->common);
     rows = rows_of(arguments, database.is_temporary ? NULL : database.path);
     if (code == MT_EXIT_OK) {
-        status = ask(arguments, database.path, &rows, &reads_events, &error);
+        status = ask(arguments, database.path, &rows, &reads_events, &is_late, &error);
         /* Rows after a limit are only counted. If that fails, the answer is still right. */
         if (status == MT_OK || rows.omitted)
             code =
                 mt_answer_rows_print(&rows, status == MT_OK && rows.omitted < MT_MAX_COUNTED_ROWS);
         else
-            code = say_failure(&database, &error);
+            code = say_failure(&database, &error, is_late);
         if (code == MT_EXIT_OK)
             code = database.verdict;
         if (reads_events && code == MT_EXIT_OK)

@@ -105,7 +105,7 @@ const struct mt_command mt_commands[] = {
      "memory snapshots (torch.cuda.memory._dump_snapshot), traces of torch.profiler\n"
      "with profile_memory=True, profiles of JAX and TensorFlow (*.xplane.pb), JAX's\n"
      "device memory, and exports of Nsight Systems (nsys export --type sqlite).\n"
-     "docs/exchange.md says what each of them lacks. Every other command also reads\n"
+     "docs/exchange.md lists what each of them lacks. Every other command also reads\n"
      "these files directly. A trace is smaller and can be read from any position.\n"
      "\n"
      "Events of any other allocator are rows of CSV, or JSON with one object a line.\n"

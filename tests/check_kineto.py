@@ -94,9 +94,17 @@ def read_events(program, path):
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
+def wanted_phases(profile):
+    rows = [r for r in profile["traceEvents"] if r["ph"] == "X" and r["cat"] == "user_annotation"]
+    return sorted((BASE_NS + round(t * 1000), kind, r["name"])
+                  for r in rows for kind, t in (("phase_push", r["ts"]), ("phase_pop", r["ts"] + r["dur"])))
+
+
 def check_events(program, profile, path):
-    """Each event, and the level of its device after it."""
+    """Each event, the level of its device after it, and the times of phases."""
     events, live, levels = read_events(program, path), {}, {}
+    phases = [event for event in events if event["kind"] in ("phase_push", "phase_pop")]
+    assert sorted((e["t_ns"], e["kind"], e["name"]) for e in phases) == wanted_phases(profile), phases
     memory = [event for event in events if event["kind"] in ("alloc", "free_requested")]
     initial = [event for event in memory if "initial" in event["flags"]]
     wanted = wanted_events(profile)
@@ -144,13 +152,14 @@ def check_compressed(program, text, path, folder):
 
 def check_cut(program, text, folder):
     """All but the last bytes, plain and compressed."""
-    for name, content in (("cut.json", text[:-200]), ("cut.json.gz", gzip.compress(text)[:-20])):
+    for name, content in (("cut.json", text[:-200]), ("cut.json.gz", gzip.compress(text)[:-20]),
+                          ("short.json.gz", gzip.compress(text[:-200]))):
         path = folder / name
         path.write_bytes(content)
         done = subprocess.run([program, "dump", "--json", path], capture_output=True, text=True, check=False)
         assert done.returncode == 0 and f"cut at byte {len(content)}" in done.stderr, done.stderr
         strict = subprocess.run([program, "info", "--strict", path], capture_output=True, text=True, check=False)
-        assert strict.returncode, strict
+        assert strict.returncode == 5, strict
 
 
 def main(program):

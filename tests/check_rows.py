@@ -103,15 +103,15 @@ def time_cells(dice, t_ns, unit):
 
 def write_csv(dice, events, path):
     unit = dice.choice(["t_ns", "t_us", "t_s"])
-    columns = ["op", "addr", "bytes", "block_bytes", "stream", "device", "pool", "thread", "name", "stack", "heap", "unknown",
+    columns = ["seq", "op", "addr", "bytes", "block_bytes", "stream", "device", "pool", "thread", "name", "stack", "heap", "unknown",
                unit]
     dice.shuffle(columns)
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=dice.choice(",\t"), lineterminator=dice.choice(["\n", "\r\n"]),
                         quoting=dice.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))
     writer.writerow(columns)
-    for event in events:
-        cells = {"op": "free" if event["kind"] == "free_requested" and dice.random() < 0.5 else event["kind"],
+    for seq, event in enumerate(events):
+        cells = {"seq": seq, "op": "free" if event["kind"] == "free_requested" and dice.random() < 0.5 else event["kind"],
                  "addr": number(dice, event["addr"]), "bytes": number(dice, event["size"]),
                  "block_bytes": number(dice, event["aux"]), "stream": number(dice, event["stream"]),
                  "device": event["device"], "pool": dice.choice(["{0}:{1}", "{1}"]).format(*event["pool"]),
@@ -124,8 +124,8 @@ def write_csv(dice, events, path):
 
 def write_json(dice, events, path):
     rows = []
-    for event in events:
-        row = {"op": event["kind"], "addr": dice.choice([event["addr"], hex(event["addr"])]), "bytes": event["size"],
+    for seq, event in enumerate(events):
+        row = {"seq": seq, "op": event["kind"], "addr": dice.choice([event["addr"], hex(event["addr"])]), "bytes": event["size"],
                "block_bytes": event["aux"], "stream": event["stream"], "device": event["device"], "pool": event["pool"],
                "thread": event["thread"], "name": event["name"], "heap": "mine", "t_ns": event["t_ns"],
                "stack": dice.choice([stack_cell(event["frames"]), None])}
@@ -193,8 +193,8 @@ def check_round_trip(capture, folder):
     expect(f"{capture}: JSON Lines", plain(dump(lines)), plain(events))
     table = folder / "rows.csv"
     with open(table, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ["op", "addr", "bytes", "block_bytes", "t_ns", "stream", "device", "pool", "heap",
-                                       "thread", "name", "stack", "flags"], extrasaction="ignore")
+        writer = csv.DictWriter(file, ["seq", "op", "addr", "bytes", "block_bytes", "t_ns", "stream", "device", "pool",
+                                       "heap", "thread", "name", "stack", "flags"], extrasaction="ignore")
         writer.writeheader()
         for event in events:
             writer.writerow({**event, "op": event["kind"], "bytes": event["size"], "block_bytes": event["aux"],
@@ -257,8 +257,42 @@ def check_ascend(folder):
            [("alloc", "driver", 12345, 4096, None), ("alloc", "PTA", 12345, 10, "PTA@weight"),
             ("alloc", "driver:host", 777, 100, None), ("free_requested", "PTA", 12345, 10, None)])
     unused = json.loads(output(PROGRAM, "info", "--json", path))["header"]["not_used"]
-    if "2 rows that are not MALLOC or FREE" not in unused:
+    if "2 rows other than MALLOC or FREE" not in unused:
         fail("msMemScope: rows that are left out", unused)
+
+
+def check_answers(folder):
+    """Without a policy of the user's choice, no allocator's rules are applied to rows."""
+    path = folder / "pool.csv"
+    path.write_text("Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.1,allocate,0x100000,281474976710656,0\n"
+                    "1,10:00:00.2,free,0x100000,281474976710656,0\n1,10:00:00.3,allocate failure,(nil),512,0\n",
+                    encoding="utf-8")
+    screen, everything = (" ".join(output(PROGRAM, "analyze", *more, path).decode().split()) for more in ([], ["--all"]))
+    for text in "RUN OUT OF MEMORY", "no OOM", "no request was refused", "do not reproduce", "Reserved peak":
+        if text in screen + everything:
+            fail("rows: analyze", text, screen)
+    for text in "Card at least 256 TiB", "1 request was refused", "the file does not name the allocator's rules":
+        if text not in screen:
+            fail("rows: analyze lacks", text, screen)
+    answer = json.loads(output(PROGRAM, "replay", "--json", path))
+    expect("rows: the policy", [row["policy"] for row in answer["policies"]], ["recorded"])
+    fit = subprocess.run([PROGRAM, "fit", path], capture_output=True, text=True, check=False)
+    if fit.returncode == 0 or "does not name the rules of its allocator: choose some with -p" not in fit.stderr:
+        fail("rows: fit", fit.stdout, fit.stderr)
+    path.write_text("op,addr,bytes,flags\nalloc,0x100000,1000,initial\n", encoding="utf-8")
+    answer = json.loads(output(PROGRAM, "replay", "--json", path))
+    expect("an initial block", [row["requested_peak_bytes"] for row in answer["policies"]], [1000])
+    if "1,000 B" not in output(PROGRAM, "live", path).decode():
+        fail("an initial block: live", output(PROGRAM, "live", path))
+
+
+def check_chosen_policy(folder):
+    """The user may choose PyTorch's rules for rows of a PyTorch trace."""
+    trace, path = FIXTURES / "captures/gpt_ring.pickle.zst", folder / "chosen.jsonl"
+    path.write_bytes(output(PROGRAM, "dump", "--json", "--stacks", trace))
+    peaks = [json.loads(output(PROGRAM, "replay", "--json", "-p", "pytorch", file))["policies"][0]["allocated_peak_bytes"]
+             for file in (trace, path)]
+    expect("rows of PyTorch: its rules", peaks[1], peaks[0])
 
 
 def check_cupy_log(folder):
@@ -364,6 +398,8 @@ def main():
             check_round_trip(capture, folder)
         check_rmm(dice, folder)
         check_ascend(folder)
+        check_answers(folder)
+        check_chosen_policy(folder)
         check_cupy_log(folder)
         check_cupy_hook(folder)
         check_numba_hook(folder)

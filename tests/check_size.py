@@ -13,11 +13,11 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 227,  # long options of all commands, without --help; plan has 13, sql has ten
-    ".c files": 526,  # of the product, like the next three; view has six, databases ten
-    ".h files": 390,
-    "lines of C": 203500,  # imports 5,000; databases and SQL 2,700; view 1,800; ring 1,500; Perfetto 900
+    ".c files": 545,  # of the product, like the next three; view has six, databases ten
+    ".h files": 403,
+    "lines of C": 206000,  # imports 6,000; databases and SQL 2,700; view 1,800; ring 1,900; Perfetto 1,600
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 87150,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 88600,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -26,8 +26,8 @@ LARGE_FOLDERS = {
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
     "tests": 87,
-    "tests/fuzz": 57,
-    "tests/fuzz/seeds": 125,
+    "tests/fuzz": 58,
+    "tests/fuzz/seeds": 132,
     "tests/golden": 769,
     "tests/inject": 54,
     "tests/property": 53,

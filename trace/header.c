@@ -436,9 +436,9 @@ bool mt_header_is_snapshot(const struct mt_trace_header *header)
 bool mt_header_is_imported(const struct mt_trace_header *header)
 {
     static const char *const importers[] = {
-        MT_SOURCES_SNAPSHOT, MT_SOURCES_PROFILE, MT_SOURCES_XPLANE, MT_SOURCES_KINETO,
-        MT_SOURCES_TIMELINE, MT_SOURCES_JAX,     MT_SOURCES_NSYS,   MT_SOURCES_ROWS,
-        MT_SOURCES_RMM,      MT_SOURCES_ASCEND};
+        MT_SOURCES_SNAPSHOT, MT_SOURCES_PROFILE, MT_SOURCES_XPLANE,
+        MT_SOURCES_KINETO,   MT_SOURCES_JAX,     MT_SOURCES_NSYS,
+        MT_SOURCES_ROWS,     MT_SOURCES_RMM,     MT_SOURCES_ASCEND};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(importers); i++)
         if (is_from(header, importers[i]))
@@ -448,9 +448,19 @@ bool mt_header_is_imported(const struct mt_trace_header *header)
 
 const char *mt_header_why_only_recorded(const struct mt_trace_header *header)
 {
-    return is_from(header, MT_SOURCES_KINETO)
-               ? "a trace of torch.profiler has no segments, streams or requested sizes"
-               : NULL;
+    if (is_from(header, MT_SOURCES_KINETO))
+        return "a trace of torch.profiler has no segments, streams or requested sizes";
+    if (is_from(header, MT_SOURCES_JAX))
+        return "a memory profile of JAX is the state of one instant and has no requests";
+    return NULL;
+}
+
+const char *mt_header_why_no_rules(const struct mt_trace_header *header)
+{
+    const bool is_rows = is_from(header, MT_SOURCES_ROWS) || is_from(header, MT_SOURCES_RMM) ||
+                         is_from(header, MT_SOURCES_ASCEND);
+
+    return is_rows ? "the file does not name the rules of its allocator" : NULL;
 }
 
 bool mt_trace_is_imported(const void *bytes, size_t length)

@@ -98,7 +98,6 @@ struct mt_integrity {
 #define MT_SOURCES_PROFILE  "pytorch-profiler"
 #define MT_SOURCES_XPLANE   "xla-profile"
 #define MT_SOURCES_KINETO   "kineto-trace"
-#define MT_SOURCES_TIMELINE "pytorch-memory-timeline"
 #define MT_SOURCES_JAX      "jax-memory-profile"
 #define MT_SOURCES_NSYS     "nsight-systems"
 #define MT_SOURCES_ROWS     "rows"
@@ -176,6 +175,10 @@ bool mt_header_names_operations(const struct mt_trace_header *header);
 /* Returns what an allocator needs and the file lacks, as a clause ("it has no ..."), so that only
  * what was recorded can be repeated; NULL if a policy can replay the run. */
 const char *mt_header_why_only_recorded(const struct mt_trace_header *header);
+
+/* Returns a clause if the requests are those of an allocator whose rules are unknown, so that
+ * without a policy of the user's choice they are replayed as recorded; otherwise NULL. */
+const char *mt_header_why_no_rules(const struct mt_trace_header *header);
 
 struct mt_source;
 

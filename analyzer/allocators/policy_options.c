@@ -210,5 +210,7 @@ const char *mt_policy_recorded_options(const struct mt_trace_header *header, con
 
 const char *mt_policy_of_run(const struct mt_trace_header *header)
 {
+    if (mt_header_why_no_rules(header))
+        return "recorded";
     return mt_policy_recorded_options(header, "bfc") ? "bfc" : "pytorch";
 }

@@ -41,8 +41,8 @@ void mt_policy_options_spell(const char *name, const struct mt_policy_option *op
  * header's settings are "policy=NAME:OPTIONS". NULL: it was another one. */
 const char *mt_policy_recorded_options(const struct mt_trace_header *header, const char *name);
 
-/* Returns the policy of the allocator above the driver: "bfc" if the header names it, otherwise
- * "pytorch". Static. */
+/* Returns the policy of the allocator above the driver: "bfc" if the header names it, "recorded" if
+ * the file does not name the allocator's rules, otherwise "pytorch". Static. */
 const char *mt_policy_of_run(const struct mt_trace_header *header);
 
 #endif

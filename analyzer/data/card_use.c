@@ -83,7 +83,7 @@ const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_devic
     if (integrity->frames_damaged || integrity->events_invalid)
         return "parts of the trace are damaged";
     if (integrity->events_dropped)
-        return "the recorder dropped events";
+        return report->is_imported ? "events are missing" : "the recorder dropped events";
     if (device->has_failure)
         return "the simulated run runs out of memory";
     if (mt_fatal_oom(device))
@@ -117,6 +117,8 @@ static const char *why_more(const struct mt_report *report, const struct mt_devi
     if (driver &&
         (driver->fatal || driver->no_space || (report->is_driver_level && driver->failures_in_all)))
         return "the driver refused a request";
+    if (report->lacks_rules && !report->has_segments && !report->is_driver_level && !device->need)
+        return "the allocator's own memory was not recorded";
     return mt_peaks_doubt(report, device);
 }
 

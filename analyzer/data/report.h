@@ -543,7 +543,8 @@ struct mt_device_report {
     uint64_t total_memory_bytes;
     struct mt_replay_result replay;
     uint64_t events, allocations, frees, segments_peak, ooms, retries;
-    bool complete; /* starts from an empty allocator, nothing dropped */
+    uint64_t refusals; /* requests that failed, without what was free then: not among `ooms` */
+    bool complete;     /* starts from an empty allocator, nothing dropped */
     struct mt_peak requested_peak, allocated_peak, active_peak, reserved_peak;
     /* 1 - allocated/reserved at the instant of the reserved peak. */
     double fragmentation_at_reserved_peak;
@@ -646,6 +647,7 @@ struct mt_report {
     bool roles_inferred;            /* of at least some blocks */
     bool has_stacks;                /* any were recorded */
     bool names_operations;          /* they are TensorFlow's operations, not call stacks */
+    bool lacks_rules;               /* the file does not name those of its allocator */
     bool has_segments;              /* otherwise reserved is the sum of live blocks */
     bool saw_backward;              /* or an optimizer; otherwise roles are by call site */
     char policy[MT_POLICY_TEXT];    /* the simulated policy */

@@ -256,6 +256,11 @@ bool mt_has_allocator(const struct mt_report *report)
     return !report->is_driver_level || report->what_if;
 }
 
+bool mt_knows_reserved(const struct mt_report *report)
+{
+    return report->what_if || (report->has_segments && mt_has_allocator(report));
+}
+
 bool mt_lacks_requests(const struct mt_device_report *device)
 {
     return device->xla && device->xla->requests_missing;

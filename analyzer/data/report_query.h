@@ -92,6 +92,9 @@ const struct mt_instant *mt_oom_instant(const struct mt_device_report *device,
  * retries. */
 bool mt_has_allocator(const struct mt_report *report);
 
+/* Whether what it reserved is known: segments were recorded, or a what-if replay makes them. */
+bool mt_knows_reserved(const struct mt_report *report);
+
 /* Whether device `a` is shown before `b`: first those on which the run ended, then by reserved
  * peak, allocated peak, and number. */
 bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b);

@@ -58,8 +58,15 @@ static const char *unknown_part(struct mt_arena *arena, const struct mt_device_r
                            mt_format_percent(share, (double)unknown / (double)peak));
 }
 
-static const char *refused_part(const struct mt_driver_report *driver)
+static const char *refused_part(struct mt_arena *arena, const struct mt_device_report *device,
+                                const struct mt_driver_report *driver)
 {
+    char count[MT_UNITS_TEXT];
+
+    if (device->refusals)
+        return mt_arena_printf(arena, "%s request%s refused",
+                               mt_format_count(count, device->refusals),
+                               device->refusals == 1 ? " was" : "s were");
     if (!driver || !driver->failures_in_all)
         return "no request was refused";
     return driver->failures_in_all == 1 ? "the driver refused a request"
@@ -79,8 +86,8 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
     if (!device->events ||
         mt_is_one_instant(report, device)) /* then refused requests are also unknown */
         return mt_arena_printf(arena, "%s; the snapshot has no history%s", unused, unknown);
-    return mt_arena_printf(arena, "%s, %s, and %s%s", unused, refused_part(driver), growth,
-                           unknown);
+    return mt_arena_printf(arena, "%s, %s, and %s%s", unused, refused_part(arena, device, driver),
+                           growth, unknown);
 }
 
 /* Every finding, in the order in which they run. The last one names the best of the others. */

@@ -563,6 +563,8 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
         on_free(survey, device, event, view, phase);
     else if (event->kind == MT_EVENT_OOM)
         on_oom(device, event, phase);
+    else if (event->kind == MT_EVENT_ALLOC_FAILED)
+        device->refusals++;
     else if (mt_event_is_segment(event))
         mt_pool_ledger_segment(&device->pools, event, view);
     if (event->flags & MT_EVENT_INITIAL) {

@@ -593,6 +593,8 @@ enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay
     const char *why = mt_header_why_only_recorded(&source->header);
     enum mt_status status = mt_heap_view_choose(source, error);
 
+    if (!why && source->view.level != MT_VIEW_DRIVER)
+        why = mt_header_why_no_rules(&source->header);
     snprintf(difference, 240, "%s", why ? why : "");
     if (status)
         return status;

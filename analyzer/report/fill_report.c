@@ -443,6 +443,7 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
     out->events = device->events;
     out->allocations = device->allocations;
     out->frees = device->frees;
+    out->refusals = device->refusals;
     out->segments_peak = out->replay.counters.segments.peak;
     out->ooms = out->replay.counters.ooms;
     out->retries = out->replay.counters.retries;
@@ -514,12 +515,14 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
     return status;
 }
 
-/* A bare name means the recorded options, with the recorded limit. */
-static bool is_what_if(const struct mt_replay_options *options)
+/* A bare name means the recorded options, with the recorded limit, if the run's allocator may have
+ * that name. */
+static bool is_what_if(const struct mt_trace_header *header,
+                       const struct mt_replay_options *options)
 {
     return options->limit_bytes || options->blind ||
-           (options->policy && strcmp(options->policy, "pytorch") &&
-            strcmp(options->policy, "recorded"));
+           (options->policy && strcmp(options->policy, "recorded") &&
+            (strcmp(options->policy, "pytorch") || mt_header_why_no_rules(header)));
 }
 
 /* A dry run shows the need of a whole run only if it was not ended early. */
@@ -557,10 +560,11 @@ static void fill_input(struct mt_analysis *analysis)
     report->last_t_ns = analysis->survey.last_t_ns;
     report->symbols = &source->symbols;
     report->roles_inferred = analysis->survey.infers_roles;
-    report->what_if = is_what_if(&analysis->options->replay);
+    report->what_if = is_what_if(&source->header, &analysis->options->replay);
     report->has_stacks = source->header.has_stacks ||
                          (source->symbols.stack_count && source->view.level != MT_VIEW_FRAMEWORK);
     report->names_operations = mt_header_names_operations(&source->header);
+    report->lacks_rules = mt_header_why_no_rules(&source->header) != NULL;
     report->has_segments = source->header.has_segments;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);

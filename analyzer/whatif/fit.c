@@ -658,6 +658,9 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     if (status != MT_OK)
         return status;
     replay->policy = options->policy ? options->policy : usual_policy(source);
+    if (!options->policy && strcmp(replay->policy, "recorded") == 0)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "%s: choose some with -p",
+                       mt_header_why_no_rules(&source->header));
     replay->no_inferred_limit = true;
     replay->no_inferred_pools = true; /* inference compares with the recording, and limits differ */
     status = mt_policy_text_parse(replay->policy, &policy, error);

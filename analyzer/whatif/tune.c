@@ -389,7 +389,7 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
     if (status != MT_OK)
         return status;
     if (search->replay->is_driver_level ||
-        mt_policy_recorded_options(&search->source->header, "bfc")) {
+        strcmp(mt_policy_of_run(&search->source->header), "pytorch") != 0) {
         summary->is_not_pytorch = true;
         return mt_fail(search->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "no request of this trace goes to PyTorch's allocator");

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "buf.h"
+#include "monotonic_clock.h"
 #include "database.h"
 #include "grow.h"
 #include "process_memory.h"
@@ -216,19 +216,11 @@ static int authorize(void *context, int action, const char *a, const char *b, co
     }
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int look_at_clock(void *context)
 {
     struct asked *asked = context;
 
-    asked->is_late |= asked->until_ns && now_ns() > asked->until_ns;
+    asked->is_late |= asked->until_ns && mt_now_ns() > asked->until_ns;
     return asked->is_late;
 }
 
@@ -303,6 +295,8 @@ static enum mt_status open_for_reading(struct asked *asked, struct mt_error *err
 
 static enum mt_status fail_late(const struct asked *asked, struct mt_error *error)
 {
+    if (asked->question->is_late)
+        *asked->question->is_late = true;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it took more than %llu s",
                    (unsigned long long)(asked->question->time_limit_ns / 1000000000u));
 }
@@ -462,7 +456,7 @@ static enum mt_status ask(const struct mt_database_question *question, struct mt
 
     limit_spill(&before);
     if (question->time_limit_ns)
-        asked.until_ns = now_ns() + question->time_limit_ns;
+        asked.until_ns = mt_now_ns() + question->time_limit_ns;
     status = open_for_reading(&asked, error);
     if (!status)
         status = prepare_question(&asked, &statement, error);

@@ -37,6 +37,7 @@ struct mt_database_question {
     const struct mt_value *values; /* of parameters: ":name" in the statement */
     size_t parameter_count;
     uint64_t time_limit_ns; /* it ends with an error after this time; 0 = no limit */
+    bool *is_late;          /* set if it ended so; NULL: not wanted */
     const char *table;      /* NULL: none */
     bool *reads_table;      /* set to whether the statement reads this table */
     void *context;

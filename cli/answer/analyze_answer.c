@@ -365,23 +365,27 @@ void mt_reporter_run(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
     bool has_history = report->device_count == 0;
-    uint64_t ooms = 0, retries = 0;
-    char n[2][MT_UNITS_TEXT];
+    uint64_t ooms = 0, retries = 0, refusals = 0;
+    char n[3][MT_UNITS_TEXT];
 
     for (uint32_t i = 0; i < report->device_count; i++) {
         ooms += report->devices[i].ooms;
         retries += report->devices[i].retries;
+        refusals += report->devices[i].refusals;
         has_history |= !mt_is_one_instant(report, &report->devices[i]);
     }
-    mt_reporter_title(reporter, 0,
-                      !mt_has_allocator(report) ? ""
-                      : !has_history            ? ", OOMs and retries unknown"
-                      : !ooms && !retries
-                          ? ", no OOM, no retries"
-                          : mt_reporter_format(reporter, ", %s OOM%s, %s retr%s",
-                                               mt_format_count(n[0], ooms), ooms == 1 ? "" : "s",
-                                               mt_format_count(n[1], retries),
-                                               retries == 1 ? "y" : "ies"));
+    mt_reporter_title(
+        reporter, 0,
+        !mt_has_allocator(report) ? ""
+        : !has_history            ? ", OOMs and retries unknown"
+        : refusals && !ooms
+            ? mt_reporter_format(reporter, ", %s request%s refused",
+                                 mt_format_count(n[2], refusals), refusals == 1 ? " was" : "s were")
+        : !ooms && !retries
+            ? ", no OOM, no retries"
+            : mt_reporter_format(reporter, ", %s OOM%s, %s retr%s", mt_format_count(n[0], ooms),
+                                 ooms == 1 ? "" : "s", mt_format_count(n[1], retries),
+                                 retries == 1 ? "y" : "ies"));
 }
 
 void mt_reporter_one_instant(const struct mt_reporter *reporter)
@@ -390,9 +394,11 @@ void mt_reporter_one_instant(const struct mt_reporter *reporter)
     char allocated[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "No history: a single instant, with %s allocated (%s B) of %s reserved",
+    mt_buf_printf(&line, "No history: a single instant, with %s allocated (%s B)",
                   mt_format_bytes(allocated, end->allocated),
-                  mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
+                  mt_format_count(exact, end->allocated));
+    if (reporter->report->has_segments) /* otherwise what was reserved is unknown */
+        mt_buf_printf(&line, " of %s reserved", mt_format_bytes(reserved, end->reserved));
     mt_reporter_headline(reporter, &line);
     mt_reporter_line(reporter, 2, mt_no_history_help(reporter->report));
 }
@@ -450,7 +456,8 @@ void mt_reporter_answer(const struct mt_reporter *reporter)
     report_need(reporter);
     if (reporter->report->is_dry_run)
         mt_reporter_card(reporter);
-    if (mt_has_allocator(reporter->report))
+    if (mt_has_allocator(reporter->report) &&
+        (reporter->report->has_segments || reporter->report->what_if))
         report_reserved(reporter);
     report_peak(reporter);
     report_setup_peak(reporter);

@@ -34,7 +34,9 @@ static void report_rules(const struct mt_reporter *reporter)
 
     if (!share->was_tried && reporter->report->pytorch_difference)
         mt_reporter_line(reporter, 2,
-                         mt_reporter_format(reporter, "other settings cannot be replayed: %s",
+                         mt_reporter_format(reporter, "other settings %s: %s",
+                                            reporter->report->lacks_rules ? "are not replayed"
+                                                                          : "cannot be replayed",
                                             reporter->report->pytorch_difference));
     if (!share->was_tried)
         return;

@@ -280,7 +280,7 @@ static void add_peak(const struct mt_reporter *reporter)
 
     mt_buf_printf(&line, "%s allocated%s%s, at %s", mt_format_bytes(bytes, peak->bytes),
                   *in ? " " : "", in, mt_reporter_at(reporter, peak->t_ns, peak->event));
-    if (mt_has_allocator(reporter->report) && reporter->report->has_segments)
+    if (mt_knows_reserved(reporter->report))
         mt_buf_printf(&line, "; reserved peak %s",
                       mt_format_bytes_like(reserved, most->bytes, peak->bytes));
     mt_format_bytes_like(enough, need ? need->bytes : 0, peak->bytes);
@@ -465,6 +465,8 @@ static const char *how_exact(const struct mt_reporter *reporter)
         return "exact for this one instant; no history was recorded";
     if (reporter->report->is_driver_level)
         return "exact sums of the requests to the driver, which rounds them up";
+    if (replay->is_taken_over && reporter->report->lacks_rules)
+        return "bytes as recorded; the file does not name the allocator's rules";
     if (replay->is_taken_over && !replay->by_rule.was_tried)
         return "bytes as recorded; other settings cannot be replayed";
     if (replay->is_taken_over)
@@ -554,9 +556,9 @@ static void add_device(const struct mt_reporter *reporter, const struct room *ro
     if (reporter->report->device_count > 1)
         mt_buf_printf(reporter->out, "%sDevice %u%s %s %u devices\n", reporter->style->bold,
                       device->device, reporter->style->reset,
-                      mt_fatal_oom(device)                 ? "ran out of memory, of"
-                      : mt_has_allocator(reporter->report) ? "has the largest reserved peak of"
-                                                           : "has the largest allocated peak of",
+                      mt_fatal_oom(device)                  ? "ran out of memory, of"
+                      : mt_knows_reserved(reporter->report) ? "has the largest reserved peak of"
+                                                            : "has the largest allocated peak of",
                       reporter->report->device_count);
     mt_reporter_dry_run(reporter);
     mt_reporter_notices(reporter);

@@ -329,12 +329,12 @@ static void report_totals(const struct mt_reporter *reporter)
         add_total(&table, "+", bytes->allocated - requested,
                   "rounding and remainders that were not split off");
     add_total(&table, "=", bytes->allocated, "allocated: sum of the rows above");
-    if (!reporter->report->is_driver_level) {
-        if (bytes->active != bytes->allocated) {
-            add_total(&table, "+", bytes->active - bytes->allocated,
-                      "freed, but possibly still in use on other streams");
-            add_total(&table, "=", bytes->active, "active");
-        }
+    if (!reporter->report->is_driver_level && bytes->active != bytes->allocated) {
+        add_total(&table, "+", bytes->active - bytes->allocated,
+                  "freed, but possibly still in use on other streams");
+        add_total(&table, "=", bytes->active, "active");
+    }
+    if (!reporter->report->is_driver_level && mt_knows_reserved(reporter->report)) {
         add_total(&table, "+", bytes->reserved - bytes->active,
                   "unused, but held by the allocator");
         add_total(&table, "=", bytes->reserved, "reserved");

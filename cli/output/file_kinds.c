@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace.h"
+#include "util.h"
 
 static bool is_space(char c)
 {
@@ -210,7 +211,7 @@ static bool is_perfetto(const void *start, size_t length)
     const unsigned char *bytes = start;
     size_t at = 0;
 
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(levels); i++) {
         if (length < levels[i].bytes || at > length - levels[i].bytes ||
             memcmp(bytes + at, levels[i].tag, levels[i].bytes) != 0)
             return false;

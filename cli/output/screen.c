@@ -9,10 +9,10 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "monotonic_clock.h"
 #include "io.h"
 #include "screen.h"
 
@@ -89,20 +89,12 @@ const struct mt_style *mt_stdout_style(void)
 /* Whether a line is in the terminal. A variable, because mt_progress_clear has no argument. */
 static atomic_bool is_shown;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_A_SECOND + (uint64_t)now.tv_nsec;
-}
-
 void mt_progress_start(struct mt_progress *progress, bool quiet)
 {
     memset(progress, 0, sizeof *progress);
     progress->off = quiet || !isatty(STDERR_FILENO);
     if (!progress->off)
-        progress->started_ns = progress->shown_ns = now_ns();
+        progress->started_ns = progress->shown_ns = mt_now_ns();
 }
 
 static void write_line(const char *what, double share, uint64_t elapsed_ns)
@@ -126,7 +118,7 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 
     if (progress->off || !progress->started_ns)
         return;
-    now = now_ns();
+    now = mt_now_ns();
     if (now - progress->started_ns < DELAY_NS || now - progress->shown_ns < PAUSE_NS)
         return;
     write_line(what, share, now - progress->started_ns);
@@ -136,7 +128,7 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 
 uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress)
 {
-    return progress->off ? 0 : now_ns() - progress->started_ns;
+    return progress->off ? 0 : mt_now_ns() - progress->started_ns;
 }
 
 static void clear_line(void)

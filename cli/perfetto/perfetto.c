@@ -7,6 +7,7 @@
 #include "report_query.h"
 #include "stable_hash.h"
 #include "units.h"
+#include "util.h"
 
 /* Numbers of fields. */
 enum {
@@ -97,7 +98,7 @@ static void add_limits(struct mt_buf *text, const struct mt_perfetto_process *pr
     if (report->phases_not_recorded)
         mt_buf_add_text(text, " Some phases are missing: they are too many or too deep.");
     if (report->integrity.events_dropped || report->integrity.cut ||
-        report->integrity.frames_damaged)
+        report->integrity.frames_damaged || report->integrity.events_invalid)
         mt_buf_add_text(text, " Events are missing: the recording is damaged or incomplete.");
 }
 
@@ -127,7 +128,7 @@ static void add_clocks(struct mt_perfetto_process *process)
     const uint64_t time = process->counts_events ? 0 : process->report->first_t_ns;
     struct mt_buf snapshot = {0};
 
-    for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(clocks); i++) {
         struct mt_buf clock = {0};
 
         mt_protobuf_add_number(&clock, CLOCK_ID, clocks[i]);

@@ -25,7 +25,8 @@ struct mt_perfetto_column {
 
 /* Calls of empty_cache; several in one mark if there are many. */
 struct mt_perfetto_release {
-    uint64_t t_ns, event, calls; /* of the first one */
+    uint64_t t_ns, event; /* of the first one */
+    uint64_t calls;
     uint32_t stack;
 };
 

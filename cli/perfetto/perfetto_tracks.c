@@ -1,6 +1,7 @@
 #include "perfetto_tracks.h"
 
 #include "protobuf.h"
+#include "util.h"
 
 /* Numbers of fields. */
 enum {
@@ -171,7 +172,7 @@ void mt_perfetto_add_counters(struct mt_perfetto_process *process, const char *d
         .name = "by role", .description = "Allocated bytes by role.", .is_ordered = true};
     uint64_t parent;
 
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(order); i++)
         add_counter(process, order[i],
                     &(struct mt_perfetto_track){.name = names[order[i]],
                                                 .description = description,

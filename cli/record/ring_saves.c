@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,7 +30,13 @@ struct mt_ring_seen {
     unsigned saves;
 };
 
-/* Returns the first free name of RUN-saved-1.trace.zst, RUN-saved-2.trace.zst, ..., or NULL. */
+static void say_unsaved(const char *trace, const char *why)
+{
+    mt_message("'%s' could not be saved while it is recorded: %s", mt_short_path(trace), why);
+}
+
+/* Returns the first free name of RUN-saved-1.trace.zst, RUN-saved-2.trace.zst, ..., or NULL with
+ * errno. */
 static char *name_target(const char *trace)
 {
     const int stem = (int)mt_trace_stem_length(trace);
@@ -38,10 +45,15 @@ static char *name_target(const char *trace)
     for (unsigned number = 1; number < MAX_NAMES; number++) {
         struct mt_buf name = {0};
         mt_buf_printf(&name, "%.*s-saved-%u%s", stem, trace, number, trace + stem);
-        if (!name.failed && lstat(name.data, &facts) && errno == ENOENT)
+        int why = name.failed ? ENOMEM : lstat(name.data, &facts) ? errno : 0;
+        if (why == ENOENT)
             return name.data;
         mt_buf_release(&name);
+        errno = why;
+        if (why)
+            return NULL;
     }
+    errno = EEXIST;
     return NULL;
 }
 
@@ -61,8 +73,7 @@ static void save(const struct mt_ring_saves *saves, const char *trace, const cha
     struct mt_trace_end end;
 
     if (mt_ring_save(trace, target, NULL, &error) != MT_OK) {
-        mt_message("'%s' could not be saved while it is recorded: %s", mt_short_path(trace),
-                   error.text);
+        say_unsaved(trace, error.text);
         return;
     }
     mt_trace_end(&end, target, &options);
@@ -140,15 +151,19 @@ static void start_saver(struct mt_ring_saves *saves, char *const *traces, char *
     _exit(0);
 }
 
+/* The saver itself reports what it cannot save, unless it dies. */
 static bool saver_runs(struct mt_ring_saves *saves, int options)
 {
+    int status = 0;
     pid_t ended;
 
     if (!saves->saver)
         return false;
     do
-        ended = waitpid(saves->saver, NULL, options);
+        ended = waitpid(saves->saver, &status, options);
     while (ended < 0 && errno == EINTR);
+    if (ended > 0 && status)
+        mt_message("the ring could not be saved: the process that saves it ended abnormally");
     if (ended)
         saves->saver = 0;
     return !ended;
@@ -158,11 +173,14 @@ static bool add_target(struct mt_ring_saves *saves, const char *trace)
 {
     char *target = name_target(trace);
 
-    if (!target)
+    if (!target) {
+        say_unsaved(trace, strerror(errno));
         return false;
+    }
     if (mt_grow(&saves->saved, &saves->saved_capacity, saves->saved_count + 1,
                 sizeof *saves->saved) != MT_OK) {
         free(target);
+        say_unsaved(trace, "out of memory");
         return false;
     }
     saves->saved[saves->saved_count++] = target;
@@ -175,15 +193,19 @@ void mt_ring_saves_look(struct mt_ring_saves *saves, bool is_asked)
     struct mt_error ignored;
     size_t count = 0, due = 0, first = saves->saved_count;
     char **traces = NULL;
+    bool runs = false;
 
     saves->is_asked |= is_asked;
     if (saver_runs(saves, WNOHANG))
         return;
     if (mt_manifest_read(saves->manifest, &arena, &traces, &count, &ignored) == MT_OK)
         for (size_t i = 0; i < count; i++)
-            if (is_due(saves, i, traces[i], saves->is_asked) && add_target(saves, traces[i]))
-                traces[due++] = traces[i];
-    if (saves->is_asked && !due)
+            if (is_due(saves, i, traces[i], saves->is_asked)) {
+                runs = true;
+                if (add_target(saves, traces[i]))
+                    traces[due++] = traces[i];
+            }
+    if (saves->is_asked && !runs)
         mt_message("nothing was saved: no process that is recorded runs now");
     if (due)
         start_saver(saves, traces, saves->saved + first, due);

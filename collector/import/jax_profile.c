@@ -18,20 +18,46 @@ enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES, SAMPLE_LABELS, LABEL_KEY = 1, LABEL_
 enum { LOCATION_ID = 1, LOCATION_LINES = 4, LINE_FUNCTION = 1, LINE_NUMBER };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_FILE = 4 };
 
-enum { PIECE_BYTES = 256 * 1024, MAX_TEXT_BYTES = 4096, MAX_DEVICES = 1024, MAX_NUMBERS = 4096 };
+enum {
+    PIECE_BYTES = 256 * 1024,
+    MAX_TEXT_BYTES = 4096,
+    MAX_DEVICES = 1024,
+    MAX_NUMBERS = 4096,
+    MAX_LINES = 16
+};
 enum { FIRST_ADDRESS = 1 << 20, ALIGNMENT = 256 };
 static const uint64_t MAX_BYTES = (uint64_t)1 << 58, MAX_BLOCKS = 1000000;
 
+struct function {
+    uint64_t name, file; /* indices of strings */
+};
+
+/* An inlined call has a line of its own. */
+struct line {
+    uint64_t function, number;
+    uint32_t frame; /* MT_NO_ID: not made yet */
+};
+
+struct location {
+    size_t first, count; /* of its lines, innermost first */
+    size_t cut;          /* lines that are left out */
+};
+
+/* Each message is parsed once, however many samples refer to it. */
 struct jax {
     struct mt_made_trace made;
     struct mt_buf bytes;
-    struct mt_pb_bytes *strings, *functions, *locations; /* messages, by index */
+    struct mt_pb_bytes *strings;
+    struct function *functions;
+    struct line *lines;
+    struct location *locations;
     size_t string_count, string_capacity, function_count, function_capacity;
-    size_t location_count, location_capacity;
+    size_t line_count, line_capacity, location_count, location_capacity;
     struct mt_map function_ids, location_ids; /* id -> index */
-    struct mt_map devices;                    /* string of the label -> device + 1 */
+    struct mt_map devices;                    /* string of the label -> device */
     uint32_t heap;
-    uint64_t t_ns, addr, blocks, samples, executables, uneven, merged;
+    uint64_t t_ns, addr, blocks, uneven, merged;
+    uint64_t executables, executable_bytes; /* without bytes, and without a device */
     struct mt_buf not_recorded, not_used;
     struct mt_error *error;
 };
@@ -39,7 +65,7 @@ struct jax {
 /* One sample. */
 struct sample {
     uint64_t locations[MAX_NUMBERS], values[MAX_NUMBERS];
-    size_t location_count, value_count;
+    size_t location_count, value_count, cut;
     uint64_t kind, device; /* indices of strings, 0 = none */
     uint64_t last_string;  /* the largest index of its labels */
 };
@@ -105,13 +131,58 @@ static uint64_t number_of(struct mt_pb_bytes message, uint32_t number)
     return value;
 }
 
-static enum mt_status keep(struct mt_pb_bytes **list, size_t *count, size_t *capacity,
-                           struct mt_pb_bytes bytes)
+static enum mt_status keep_string(struct jax *jax, struct mt_pb_bytes bytes)
 {
-    if (*count >= UINT32_MAX - 1 || mt_grow(list, capacity, *count + 1, sizeof **list))
+    if (mt_grow(&jax->strings, &jax->string_capacity, jax->string_count + 1, sizeof *jax->strings))
         return MT_ERR_MEMORY;
-    (*list)[(*count)++] = bytes;
+    jax->strings[jax->string_count++] = bytes;
     return MT_OK;
+}
+
+static enum mt_status keep_function(struct jax *jax, struct mt_pb_bytes bytes)
+{
+    if (jax->function_count >= UINT32_MAX - 1 ||
+        mt_grow(&jax->functions, &jax->function_capacity, jax->function_count + 1,
+                sizeof *jax->functions))
+        return MT_ERR_MEMORY;
+    jax->functions[jax->function_count] =
+        (struct function){number_of(bytes, FUNCTION_NAME), number_of(bytes, FUNCTION_FILE)};
+    return mt_map_set(&jax->function_ids, number_of(bytes, FUNCTION_ID),
+                      (uint32_t)jax->function_count++);
+}
+
+static enum mt_status keep_lines(struct jax *jax, struct mt_pb_bytes bytes,
+                                 struct location *location)
+{
+    struct mt_pb_reader reader = mt_pb_reader_of(bytes);
+    struct mt_pb_field field;
+
+    *location = (struct location){.first = jax->line_count};
+    while (mt_pb_next(&reader, &field)) {
+        if (field.number != LOCATION_LINES || field.kind != MT_PB_BYTES)
+            continue;
+        if (location->count == MAX_LINES) {
+            location->cut++;
+            continue;
+        }
+        if (mt_grow(&jax->lines, &jax->line_capacity, jax->line_count + 1, sizeof *jax->lines))
+            return MT_ERR_MEMORY;
+        jax->lines[jax->line_count++] = (struct line){
+            number_of(field.bytes, LINE_FUNCTION), number_of(field.bytes, LINE_NUMBER), MT_NO_ID};
+        location->count++;
+    }
+    return MT_OK;
+}
+
+static enum mt_status keep_location(struct jax *jax, struct mt_pb_bytes bytes)
+{
+    if (jax->location_count >= UINT32_MAX - 1 ||
+        mt_grow(&jax->locations, &jax->location_capacity, jax->location_count + 1,
+                sizeof *jax->locations) ||
+        keep_lines(jax, bytes, &jax->locations[jax->location_count]))
+        return MT_ERR_MEMORY;
+    return mt_map_set(&jax->location_ids, number_of(bytes, LOCATION_ID),
+                      (uint32_t)jax->location_count++);
 }
 
 /* First reading: what samples refer to. */
@@ -122,64 +193,51 @@ static enum mt_status take_table(struct jax *jax, const struct mt_pb_field *fiel
     if (field->kind != MT_PB_BYTES)
         return MT_OK;
     switch (field->number) {
-    case STRINGS:
-        return keep(&jax->strings, &jax->string_count, &jax->string_capacity, field->bytes);
-    case FUNCTIONS:
-        return mt_map_set(&jax->function_ids, number_of(field->bytes, FUNCTION_ID),
-                          (uint32_t)jax->function_count) ||
-                       keep(&jax->functions, &jax->function_count, &jax->function_capacity,
-                            field->bytes)
-                   ? MT_ERR_MEMORY
-                   : MT_OK;
-    case LOCATIONS:
-        return mt_map_set(&jax->location_ids, number_of(field->bytes, LOCATION_ID),
-                          (uint32_t)jax->location_count) ||
-                       keep(&jax->locations, &jax->location_count, &jax->location_capacity,
-                            field->bytes)
-                   ? MT_ERR_MEMORY
-                   : MT_OK;
+    case STRINGS: return keep_string(jax, field->bytes);
+    case FUNCTIONS: return keep_function(jax, field->bytes);
+    case LOCATIONS: return keep_location(jax, field->bytes);
     default: return MT_OK;
     }
 }
 
 /* ---- stacks */
 
-static enum mt_status push_line(struct jax *jax, struct mt_pb_bytes line, uint32_t *stack)
+static enum mt_status make_frame(struct jax *jax, struct line *line)
 {
-    uint32_t index = mt_map_get(&jax->function_ids, number_of(line, LINE_FUNCTION));
-    uint64_t number = number_of(line, LINE_NUMBER);
-    uint32_t name, file, frame;
+    uint32_t index = mt_map_get(&jax->function_ids, line->function);
+    uint32_t name, file;
 
     if (index == MT_MAP_NONE)
         return lacks(jax, "a function");
-    if (text_of(jax, number_of(jax->functions[index], FUNCTION_NAME), &name) ||
-        text_of(jax, number_of(jax->functions[index], FUNCTION_FILE), &file) ||
-        mt_symbols_frame(&jax->made.symbols, name, file, (uint32_t)mt_min_u64(number, INT32_MAX),
-                         &frame) ||
-        mt_symbols_stack(&jax->made.symbols, *stack, frame, stack))
+    if (text_of(jax, jax->functions[index].name, &name) ||
+        text_of(jax, jax->functions[index].file, &file) ||
+        mt_symbols_frame(&jax->made.symbols, name, file,
+                         (uint32_t)mt_min_u64(line->number, INT32_MAX), &line->frame))
         return no_memory(jax);
     return MT_OK;
 }
 
-/* The lines of a location are innermost first. */
+static enum mt_status push_line(struct jax *jax, struct line *line, uint32_t *stack)
+{
+    enum mt_status status = line->frame == MT_NO_ID ? make_frame(jax, line) : MT_OK;
+
+    if (!status && mt_symbols_stack(&jax->made.symbols, *stack, line->frame, stack))
+        return no_memory(jax);
+    return status;
+}
+
 static enum mt_status push_location(struct jax *jax, uint64_t id, uint32_t *stack)
 {
     uint32_t index = mt_map_get(&jax->location_ids, id);
-    struct mt_pb_bytes lines[16];
-    size_t count = 0;
-    struct mt_pb_reader reader;
-    struct mt_pb_field field;
+    const struct location *location;
     enum mt_status status = MT_OK;
 
     if (index == MT_MAP_NONE)
         return lacks(jax, "a location");
-    reader = mt_pb_reader_of(jax->locations[index]);
-    while (mt_pb_next(&reader, &field))
-        if (field.number == LOCATION_LINES && field.kind == MT_PB_BYTES &&
-            count < MT_ARRAY_LEN(lines))
-            lines[count++] = field.bytes;
-    while (count && !status)
-        status = push_line(jax, lines[--count], stack);
+    location = &jax->locations[index];
+    jax->made.symbols.frames_cut += location->cut;
+    for (size_t i = location->count; i && !status; i--)
+        status = push_line(jax, &jax->lines[location->first + i - 1], stack);
     return status;
 }
 
@@ -188,6 +246,7 @@ static enum mt_status stack_of(struct jax *jax, const struct sample *sample, uin
     enum mt_status status = MT_OK;
 
     *stack = MT_NO_ID;
+    jax->made.symbols.frames_cut += sample->cut;
     for (size_t i = sample->location_count; i && !status; i--)
         status = push_location(jax, sample->locations[i - 1], stack);
     jax->made.header.has_stacks |= *stack != MT_NO_ID;
@@ -196,19 +255,27 @@ static enum mt_status stack_of(struct jax *jax, const struct sample *sample, uin
 
 /* ---- samples */
 
+static void add_number(uint64_t value, uint64_t *numbers, size_t *count, size_t *cut)
+{
+    if (*count < MAX_NUMBERS)
+        numbers[(*count)++] = value;
+    else
+        ++*cut;
+}
+
 /* A list of numbers is one field, or a field for each. */
-static bool add_numbers(const struct mt_pb_field *field, uint64_t *numbers, size_t *count)
+static bool add_numbers(const struct mt_pb_field *field, uint64_t *numbers, size_t *count,
+                        size_t *cut)
 {
     struct mt_pb_bytes one = field->bytes;
     uint64_t value;
 
-    if (field->kind == MT_PB_VARINT && *count < MAX_NUMBERS)
-        numbers[(*count)++] = field->value;
+    if (field->kind == MT_PB_VARINT)
+        add_number(field->value, numbers, count, cut);
     while (field->kind == MT_PB_BYTES && one.length) {
         if (!mt_pb_take_varint(&one, &value))
             return false;
-        if (*count < MAX_NUMBERS)
-            numbers[(*count)++] = value;
+        add_number(value, numbers, count, cut);
     }
     return true;
 }
@@ -217,15 +284,16 @@ static bool read_sample(const struct jax *jax, struct mt_pb_bytes bytes, struct 
 {
     struct mt_pb_reader reader = mt_pb_reader_of(bytes);
     struct mt_pb_field field;
+    size_t more_values = 0;
     bool is_good = true;
 
-    sample->location_count = sample->value_count = 0;
+    sample->location_count = sample->value_count = sample->cut = 0;
     sample->kind = sample->device = sample->last_string = 0;
     while (is_good && mt_pb_next(&reader, &field)) {
         if (field.number == SAMPLE_LOCATIONS)
-            is_good = add_numbers(&field, sample->locations, &sample->location_count);
+            is_good = add_numbers(&field, sample->locations, &sample->location_count, &sample->cut);
         if (field.number == SAMPLE_VALUES)
-            is_good = add_numbers(&field, sample->values, &sample->value_count);
+            is_good = add_numbers(&field, sample->values, &sample->value_count, &more_values);
         if (field.number == SAMPLE_LABELS && field.kind == MT_PB_BYTES) {
             uint64_t key = number_of(field.bytes, LABEL_KEY);
             uint64_t text = number_of(field.bytes, LABEL_TEXT);
@@ -257,34 +325,24 @@ static enum mt_status device_of(struct jax *jax, uint64_t label, uint16_t *devic
         number++;
     if (number >= MAX_DEVICES)
         return mt_fail(jax->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "more than 1,024 devices");
-    if (text_of(jax, label, &name) ||
-        mt_symbols_device(&jax->made.symbols, number, label ? name : MT_NO_ID, 0) ||
+    if (text_of(jax, label, &name) || mt_symbols_device(&jax->made.symbols, number, name, 0) ||
         mt_map_set(&jax->devices, label, number))
         return no_memory(jax);
     *device = (uint16_t)number;
     return MT_OK;
 }
 
+/* Without segments, which the profile does not have. */
 static enum mt_status add_blocks(struct jax *jax, uint64_t count, uint64_t bytes,
                                  struct mt_event *event)
 {
-    struct mt_event segment = {.kind = MT_EVENT_SEGMENT_ALLOC,
-                               .flags = MT_EVENT_INITIAL,
-                               .t_ns = jax->t_ns,
-                               .stack = MT_NO_ID,
-                               .name = MT_NO_ID,
-                               .device = event->device,
-                               .heap = event->heap};
-    enum mt_status status;
+    enum mt_status status = MT_OK;
 
     if (count > MAX_BLOCKS || jax->blocks + count > MAX_BLOCKS || count > bytes) {
         jax->merged++;
         count = 1;
     }
     jax->uneven += bytes % count != 0;
-    segment.addr = jax->addr;
-    segment.size_bytes = mt_round_up(bytes, ALIGNMENT);
-    status = mt_made_trace_add(&jax->made, &segment, jax->error);
     for (uint64_t i = 0; i < count && !status; i++) {
         uint64_t size = bytes / count + (i < bytes % count);
 
@@ -312,15 +370,15 @@ static enum mt_status take_sample(struct jax *jax, struct mt_pb_bytes bytes, str
         return damaged(jax, bytes.at);
     if (sample->last_string >= jax->string_count)
         return lacks(jax, "a string");
-    jax->samples++;
     if (sample->value_count < 2 || !sample->values[0] || sample->values[1] > MAX_BYTES ||
         jax->addr > MAX_BYTES) {
         mt_made_trace_skip(&jax->made, (uint64_t)(bytes.at - (const uint8_t *)jax->bytes.data),
                            "a sample has no count or an impossible size");
         return MT_OK;
     }
-    if (!sample->values[1]) {
-        jax->executables += sample->values[0];
+    if (!sample->values[1] || !sample->device) {
+        jax->executables += sample->values[1] ? 0 : sample->values[0];
+        jax->executable_bytes += sample->values[1];
         return MT_OK;
     }
     status = stack_of(jax, sample, &event.stack);
@@ -407,13 +465,16 @@ static void describe(struct jax *jax)
     if (jax->executables)
         mt_buf_printf(&jax->not_used, "executables without bytes: %llu\n",
                       (unsigned long long)jax->executables);
+    if (jax->executable_bytes)
+        mt_buf_printf(&jax->not_used, "executables: %llu bytes, no device\n",
+                      (unsigned long long)jax->executable_bytes);
     if (jax->uneven)
         mt_buf_printf(&jax->not_used,
-                      "sizes of single blocks: %llu samples have only a count and a sum\n",
-                      (unsigned long long)jax->uneven);
+                      "sizes of single blocks: %llu sample%s only a count and a sum\n",
+                      (unsigned long long)jax->uneven, jax->uneven == 1 ? " has" : "s have");
     if (jax->merged)
-        mt_buf_printf(&jax->not_used, "counts of blocks: %llu samples are one block each\n",
-                      (unsigned long long)jax->merged);
+        mt_buf_printf(&jax->not_used, "counts of blocks: %llu sample%s one block each\n",
+                      (unsigned long long)jax->merged, jax->merged == 1 ? " is" : "s are");
     header->framework = "JAX";
     header->not_recorded = jax->not_recorded.data;
     header->not_used = jax->not_used.data;
@@ -425,6 +486,7 @@ static void release(struct jax *jax)
     free(jax->strings);
     free(jax->functions);
     free(jax->locations);
+    free(jax->lines);
     mt_map_release(&jax->function_ids);
     mt_map_release(&jax->location_ids);
     mt_map_release(&jax->devices);

@@ -1,15 +1,15 @@
 /* What the file is, the process that is read, and its facts; then the events (nsys_events.c). */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "monotonic_clock.h"
 #include "database_file.h"
 #include "importers.h"
 #include "nsys_parts.h"
 #include "units.h"
 #include "util.h"
 
-enum { READ_SECONDS = 900, MAX_PROCESSES = 8 };
+enum { MAX_PROCESSES = 8, MAX_NAME_BYTES = 200, MAX_PCI_BYTES = 32 };
 
 static const int64_t MAX_EPOCH_NS = (int64_t)1 << 61;
 
@@ -81,7 +81,7 @@ static enum mt_status read_schema(struct mt_nsys *nsys, struct mt_error *error)
             "SELECT m.name || '.' || p.name FROM sqlite_master m, pragma_table_info(m.name) p "
             "WHERE m.type = 'table' AND m.rootpage > 0 AND m.name IN ('" MT_NSYS_MEMORY
             "', '" MT_NSYS_RUNTIME "', 'CUDA_CALLCHAINS', 'NVTX_EVENTS', 'StringIds', "
-            "'ThreadNames', 'PROCESSES', 'META_DATA_EXPORT', 'ENUM_CUDA_MEM_KIND', "
+            "'ThreadNames', 'ENUM_CUDA_MEM_KIND', "
             "'ENUM_CUDA_DEV_MEM_EVENT_OPER', 'TARGET_INFO_GPU', 'TARGET_INFO_CUDA_DEVICE', "
             "'TARGET_INFO_CUDA_CONTEXT_INFO', 'TARGET_INFO_SESSION_START_TIME')",
             take_column, error);
@@ -115,6 +115,7 @@ static enum mt_status take_process(struct mt_nsys *nsys, const struct mt_value *
 {
     char bytes[MT_UNITS_TEXT];
     double total = row[2].kind == MT_VALUE_REAL ? row[2].real : 0;
+    int64_t events = mt_nsys_integer(&row[1], 0);
 
     if (!nsys->processes++) {
         nsys->process = mt_nsys_integer(&row[0], 0);
@@ -125,26 +126,29 @@ static enum mt_status take_process(struct mt_nsys *nsys, const struct mt_value *
         return MT_OK;
     total = total > 0 && total < 1e18 ? total : 0;
     mt_buf_printf(&nsys->not_used,
-                  "process %u: %lld events of memory, %s allocated in all; the process with the "
+                  "process %u: %lld event%s of memory, %s allocated in all; the process with the "
                   "most bytes is read\n",
-                  pid_of(mt_nsys_integer(&row[0], 0)), (long long)mt_nsys_integer(&row[1], 0),
+                  pid_of(mt_nsys_integer(&row[0], 0)), (long long)events, events == 1 ? "" : "s",
                   mt_format_bytes(bytes, (uint64_t)total));
     return MT_OK;
 }
 
 static enum mt_status choose_process(struct mt_nsys *nsys, struct mt_error *error)
 {
+    struct mt_buf sql = {0};
     enum mt_status status;
 
     if (!nsys->has_process)
         return MT_OK;
-    status = ask(nsys,
-                 "SELECT globalPid, count(*), total(CASE WHEN memoryOperationType = 0 THEN bytes "
-                 "END) FROM " MT_NSYS_MEMORY " WHERE typeof(globalPid) = 'integer' GROUP BY 1 "
-                 "ORDER BY 3 DESC, 1",
-                 take_process, error);
+    mt_buf_printf(&sql,
+                  "SELECT globalPid, count(*), total(CASE WHEN memoryOperationType = %lld THEN "
+                  "bytes END) FROM " MT_NSYS_MEMORY " WHERE typeof(globalPid) = 'integer' GROUP BY "
+                  "1 ORDER BY 3 DESC, 1",
+                  (long long)nsys->allocation);
+    status = mt_nsys_ask(nsys, &sql, take_process, error);
+    mt_buf_release(&sql);
     if (!status && nsys->processes_left_out > MAX_PROCESSES)
-        mt_buf_printf(&nsys->not_used, "%llu more processes with events of memory\n",
+        mt_buf_printf(&nsys->not_used, "more processes with events of memory: %llu\n",
                       (unsigned long long)(nsys->processes_left_out - MAX_PROCESSES));
     return status;
 }
@@ -191,8 +195,11 @@ static enum mt_status take_operation(struct mt_nsys *nsys, const struct mt_value
 
     for (uint32_t i = 0; i < MT_ARRAY_LEN(names); i++)
         if (row[0].kind == MT_VALUE_INTEGER && row[1].kind == MT_VALUE_TEXT &&
-            row[1].length == strlen(names[i]) && !memcmp(row[1].text, names[i], row[1].length))
+            row[1].length == strlen(names[i]) && !memcmp(row[1].text, names[i], row[1].length)) {
+            if (!i)
+                nsys->allocation = row[0].integer;
             return mt_map_set(&nsys->operations, (uint64_t)row[0].integer, i);
+        }
     return MT_OK;
 }
 
@@ -213,12 +220,40 @@ static enum mt_status read_numbers(struct mt_nsys *nsys, struct mt_error *error)
     return status;
 }
 
+static enum mt_status take_string(struct mt_nsys *nsys, const struct mt_value *row)
+{
+    uint32_t index;
+    enum mt_status status;
+
+    if (row[0].kind != MT_VALUE_INTEGER || row[1].kind != MT_VALUE_TEXT ||
+        mt_map_find(&nsys->string_ids, (uint64_t)row[0].integer) != MT_MAP_NONE)
+        return MT_OK;
+    status = mt_strings_intern(&nsys->strings, row[1].text,
+                               mt_min_u64(row[1].length, MT_NSYS_TEXT_BYTES), &index);
+    return status ? status : mt_map_set(&nsys->string_ids, (uint64_t)row[0].integer, index);
+}
+
+/* The first text of a number counts. */
+static enum mt_status read_strings(struct mt_nsys *nsys, struct mt_error *error)
+{
+    if (!mt_nsys_has(nsys, "StringIds.id") || !mt_nsys_has(nsys, "StringIds.value"))
+        return MT_OK;
+    return ask(nsys, "SELECT id, value FROM StringIds NOT INDEXED", take_string, error);
+}
+
 static enum mt_status take_start(struct mt_nsys *nsys, const struct mt_value *row)
 {
     int64_t t_ns = mt_nsys_integer(&row[0], 0);
 
     nsys->begin_t_ns = t_ns > 0 && t_ns < MAX_EPOCH_NS ? (uint64_t)t_ns : 0;
     return MT_OK;
+}
+
+static enum mt_status short_text(struct mt_nsys *nsys, struct mt_value value, size_t most,
+                                 uint32_t *id)
+{
+    value.length = mt_min_u64(value.length, most);
+    return mt_nsys_text(nsys, &value, id);
 }
 
 /* number, name, memory, UUID, PCI address */
@@ -231,7 +266,7 @@ static enum mt_status take_device(struct mt_nsys *nsys, const struct mt_value *r
 
     if (number < 0 || number > 1023)
         return MT_OK;
-    status = mt_nsys_text(nsys, &row[1], &name);
+    status = short_text(nsys, row[1], MAX_NAME_BYTES, &name);
     if (!status)
         status = mt_symbols_device(symbols, (uint32_t)number, name,
                                    bytes > 0 && bytes < (int64_t)1 << 60 ? (uint64_t)bytes : 0);
@@ -247,14 +282,14 @@ static enum mt_status take_device(struct mt_nsys *nsys, const struct mt_value *r
         nsys->made.header.device_uuid[number] = status ? NULL : mt_symbols_text(symbols, id);
     }
     if (!status)
-        status = mt_nsys_text(nsys, &row[4], &id);
+        status = short_text(nsys, row[4], MAX_PCI_BYTES, &id);
     if (!status && id != MT_NO_ID)
         nsys->made.header.device_pci[number] = mt_symbols_text(symbols, id);
     return status;
 }
 
 /* A program numbers its devices itself. Without the table of these numbers, a name is certain only
- * if the machine has one GPU. */
+ * if the machine has one GPU. The limits bound the work of the join: no machine has as many. */
 static enum mt_status read_devices(struct mt_nsys *nsys, struct mt_error *error)
 {
     struct mt_buf sql = {0};
@@ -270,9 +305,13 @@ static enum mt_status read_devices(struct mt_nsys *nsys, struct mt_error *error)
     mt_nsys_add_column(&sql, nsys, "g", "TARGET_INFO_GPU.totalMemory");
     mt_nsys_add_column(&sql, nsys, "g", "TARGET_INFO_GPU.uuid");
     mt_nsys_add_column(&sql, nsys, "g", "TARGET_INFO_GPU.busLocation");
-    mt_buf_add_text(&sql, " FROM TARGET_INFO_GPU g");
+    mt_buf_add_text(&sql, is_mapped ? " FROM (SELECT *, min(rowid) FROM TARGET_INFO_GPU GROUP BY "
+                                      "id LIMIT 1024) g"
+                                    : " FROM TARGET_INFO_GPU g");
     if (is_mapped)
-        mt_buf_printf(&sql, ", TARGET_INFO_CUDA_DEVICE d WHERE d.gpuId = g.id AND d.pid = %u",
+        mt_buf_printf(&sql,
+                      ", (SELECT DISTINCT gpuId, cudaId FROM TARGET_INFO_CUDA_DEVICE WHERE pid = "
+                      "%u LIMIT 1024) d WHERE d.gpuId = g.id",
                       pid_of(nsys->process));
     else
         mt_buf_add_text(&sql, " WHERE (SELECT count(*) FROM TARGET_INFO_GPU) = 1");
@@ -300,11 +339,9 @@ static enum mt_status read_threads(struct mt_nsys *nsys, struct mt_error *error)
     struct mt_buf sql = {0};
     enum mt_status status;
 
-    if (!mt_nsys_has(nsys, "ThreadNames.nameId") || !mt_nsys_has(nsys, "ThreadNames.globalTid") ||
-        !mt_nsys_has(nsys, "StringIds.value"))
+    if (!mt_nsys_has(nsys, "ThreadNames.nameId") || !mt_nsys_has(nsys, "ThreadNames.globalTid"))
         return MT_OK;
-    mt_buf_add_text(&sql, "SELECT t.globalTid, s.value FROM ThreadNames t LEFT JOIN StringIds s ON "
-                          "s.id = t.nameId WHERE ");
+    mt_buf_add_text(&sql, "SELECT t.globalTid, t.nameId FROM ThreadNames t WHERE ");
     mt_nsys_add_process(&sql, nsys, "t.globalTid");
     status = mt_nsys_ask(nsys, &sql, take_thread, error);
     mt_buf_release(&sql);
@@ -330,12 +367,8 @@ static enum mt_status read_domains(struct mt_nsys *nsys, struct mt_error *error)
     if (!mt_nsys_has(nsys, "NVTX_EVENTS.domainId") || !mt_nsys_has(nsys, "NVTX_EVENTS.text") ||
         !mt_nsys_has(nsys, "NVTX_EVENTS.eventType") || !mt_nsys_has(nsys, "NVTX_EVENTS.globalTid"))
         return MT_OK;
-    if (mt_nsys_has(nsys, "NVTX_EVENTS.textId") && mt_nsys_has(nsys, "StringIds.value"))
-        mt_buf_add_text(&sql, "SELECT n.domainId, coalesce(n.text, s.value) FROM NVTX_EVENTS n "
-                              "LEFT JOIN StringIds s ON s.id = n.textId");
-    else
-        mt_buf_add_text(&sql, "SELECT n.domainId, n.text FROM NVTX_EVENTS n");
-    mt_buf_printf(&sql, " WHERE n.eventType = %d AND ", DOMAIN_CREATED);
+    mt_buf_printf(&sql, "SELECT n.domainId, %s FROM NVTX_EVENTS n WHERE n.eventType = %d AND ",
+                  mt_nsys_range_text(nsys), DOMAIN_CREATED);
     mt_nsys_add_process(&sql, nsys, "n.globalTid");
     status = mt_nsys_ask(nsys, &sql, take_domain, error);
     mt_buf_release(&sql);
@@ -365,7 +398,7 @@ static enum mt_status read_null_streams(struct mt_nsys *nsys, struct mt_error *e
 
 static enum mt_status read_facts(struct mt_nsys *nsys, struct mt_error *error)
 {
-    enum mt_status status = read_numbers(nsys, error);
+    enum mt_status status = read_strings(nsys, error);
 
     if (!status && mt_nsys_has(nsys, "TARGET_INFO_SESSION_START_TIME.utcEpochNs"))
         status = ask(nsys, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME LIMIT 1",
@@ -378,7 +411,7 @@ static enum mt_status read_facts(struct mt_nsys *nsys, struct mt_error *error)
         status = read_domains(nsys, error);
     if (!status)
         status = read_null_streams(nsys, error);
-    return status ? status : mt_nsys_read_stacks(nsys, error);
+    return status ? status : mt_nsys_read_calls(nsys, error);
 }
 
 /* ---- the header */
@@ -426,6 +459,8 @@ static enum mt_status read_all(struct mt_nsys *nsys, struct mt_error *error)
     enum mt_status status = read_schema(nsys, error);
 
     if (!status)
+        status = read_numbers(nsys, error);
+    if (!status)
         status = choose_process(nsys, error);
     if (!status)
         status = mt_made_trace_start(&nsys->made, error);
@@ -445,13 +480,15 @@ static enum mt_status read_all(struct mt_nsys *nsys, struct mt_error *error)
 
 static void release(struct mt_nsys *nsys)
 {
-    struct mt_map *const maps[] = {&nsys->kinds,   &nsys->operations,  &nsys->stacks,
-                                   &nsys->threads, &nsys->pools,       &nsys->domains,
-                                   &nsys->alive,   &nsys->null_streams};
+    struct mt_map *const maps[] = {&nsys->kinds,        &nsys->operations,   &nsys->stacks,
+                                   &nsys->threads,      &nsys->pools,        &nsys->domains,
+                                   &nsys->alive,        &nsys->null_streams, &nsys->string_ids,
+                                   &nsys->call_threads, &nsys->call_stacks};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(maps); i++)
         mt_map_release(maps[i]);
     mt_strings_release(&nsys->columns);
+    mt_strings_release(&nsys->strings);
     mt_buf_release(&nsys->text);
     mt_buf_release(&nsys->not_used);
     mt_buf_release(&nsys->not_recorded);
@@ -463,11 +500,9 @@ enum mt_status mt_nsys_read(const char *path, const struct mt_database_library *
                             struct mt_source **source, struct mt_error *error)
 {
     struct mt_nsys nsys = {.path = path, .library = library, .stack = MT_NO_ID, .chain = INT64_MIN};
-    struct timespec now;
     enum mt_status status;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    nsys.until_ns = ((uint64_t)now.tv_sec + READ_SECONDS) * 1000000000u;
+    nsys.until_ns = mt_now_ns() + MT_NSYS_SECONDS * (uint64_t)1000000000;
     status = read_all(&nsys, error);
     if (!status) {
         describe(&nsys);

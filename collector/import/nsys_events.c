@@ -22,7 +22,7 @@ enum {
     OPERATION,
     DEVICE,
     STREAM,
-    CHAIN,
+    CALL, /* its number */
     POOL,
     POOL_BYTES,
     IMPORTED
@@ -212,11 +212,25 @@ static enum mt_status end_lost(struct mt_nsys *nsys, uint64_t key, uint64_t t_ns
     return add_free(nsys, index, &event);
 }
 
+/* Returns what a map has for the call that made an event, or MT_MAP_NONE. */
+static uint32_t of_call(const struct mt_map *map, const struct mt_value *row)
+{
+    return row[CALL].kind == MT_VALUE_INTEGER ? mt_map_get(map, (uint64_t)row[CALL].integer)
+                                              : MT_MAP_NONE;
+}
+
+static uint16_t thread_of_call(const struct mt_nsys *nsys, const struct mt_value *row)
+{
+    uint32_t thread = of_call(&nsys->call_threads, row);
+
+    return (uint16_t)(thread == MT_MAP_NONE ? 0 : thread);
+}
+
 static enum mt_status take_allocation(struct mt_nsys *nsys, const struct mt_value *row,
                                       uint64_t t_ns)
 {
     uint64_t key = key_of(nsys, row);
-    uint32_t index, stack = mt_map_get(&nsys->stacks, (uint64_t)mt_nsys_integer(&row[CHAIN], 0));
+    uint32_t index;
     struct mt_event event;
     enum mt_status status = end_lost(nsys, key, t_ns);
 
@@ -227,15 +241,14 @@ static enum mt_status take_allocation(struct mt_nsys *nsys, const struct mt_valu
     if (status)
         return status;
     event = event_of(&nsys->blocks[index], MT_EVENT_ALLOC, t_ns);
-    event.stack = stack == MT_MAP_NONE ? MT_NO_ID : stack;
+    event.stack = of_call(&nsys->call_stacks, row); /* MT_MAP_NONE is MT_NO_ID */
+    event.thread = thread_of_call(nsys, row);
     nsys->allocations++;
     nsys->kinds_unknown += kind_of(nsys, row) == MT_NSYS_UNKNOWN;
     nsys->made.header.has_stacks |= event.stack != MT_NO_ID;
     status = mt_map_set(&nsys->alive, key, index);
     if (!status)
         status = mt_nsys_text(nsys, &row[TEXT], &event.name);
-    if (!status)
-        status = thread_of(nsys, &row[THREAD], &event.thread);
     return status ? status : add_event(nsys, &event);
 }
 
@@ -251,10 +264,9 @@ static enum mt_status take_free(struct mt_nsys *nsys, const struct mt_value *row
     }
     event = event_of(&nsys->blocks[index], MT_EVENT_FREE_REQUESTED, t_ns);
     nsys->sizes_differ += row[BYTES].integer && (uint64_t)row[BYTES].integer != event.size_bytes;
+    event.thread = thread_of_call(nsys, row);
     if (row[STREAM].kind == MT_VALUE_INTEGER)
         status = stream_of(nsys, &row[STREAM], &event.stream);
-    if (!status)
-        status = thread_of(nsys, &row[THREAD], &event.thread);
     return status ? status : add_free(nsys, index, &event);
 }
 
@@ -313,19 +325,21 @@ static enum mt_status name_of(struct mt_nsys *nsys, const struct mt_value *row, 
 {
     const struct mt_symbols *symbols = &nsys->made.symbols;
     uint32_t domain = mt_map_get(&nsys->domains, (uint64_t)mt_nsys_integer(&row[ADDRESS], 0));
-    struct mt_value whole = {.kind = MT_VALUE_TEXT};
+    bool is_refused = row[CLASS].integer == REFUSED;
+    enum mt_status status = mt_nsys_text(nsys, &row[TEXT], name);
 
-    if (domain == MT_MAP_NONE)
-        return mt_nsys_text(nsys, &row[TEXT], name);
+    if (status || (domain == MT_MAP_NONE && !is_refused))
+        return status;
     mt_buf_reset(&nsys->text);
-    mt_buf_printf(&nsys->text, "%s: ", mt_symbols_text(symbols, domain));
-    if (row[TEXT].kind == MT_VALUE_TEXT)
-        mt_buf_add(&nsys->text, row[TEXT].text, row[TEXT].length);
-    if (nsys->text.failed)
-        return MT_ERR_MEMORY;
-    whole.text = nsys->text.data;
-    whole.length = nsys->text.length;
-    return mt_nsys_text(nsys, &whole, name);
+    if (domain != MT_MAP_NONE)
+        mt_buf_printf(&nsys->text, "%s: ", mt_symbols_text(symbols, domain));
+    if (*name != MT_NO_ID)
+        mt_buf_add_text(&nsys->text, mt_symbols_text(symbols, *name));
+    else if (is_refused)
+        mt_buf_add_text(&nsys->text, "a call");
+    if (is_refused)
+        mt_buf_add_text(&nsys->text, " was refused: out of memory");
+    return mt_nsys_add_text(nsys, name);
 }
 
 static enum mt_status take_range(struct mt_nsys *nsys, const struct mt_value *row, uint64_t t_ns)
@@ -382,20 +396,6 @@ static enum mt_status take_row(struct mt_nsys *nsys, const struct mt_value *row)
 
 /* ---- the questions */
 
-/* The call of each event: CUPTI numbers calls of a process. One row for each number. */
-static void add_calls(struct mt_buf *sql, const struct mt_nsys *nsys)
-{
-    mt_buf_add_text(sql, "(SELECT r.correlationId AS number, r.globalTid AS thread");
-    if (mt_nsys_has(nsys, MT_NSYS_RUNTIME ".callchainId"))
-        mt_buf_add_text(sql, ", max(r.callchainId) AS chain");
-    else
-        mt_buf_add_text(sql, ", max(0) AS chain");
-    mt_buf_add_text(sql, " FROM " MT_NSYS_RUNTIME " r WHERE ");
-    mt_nsys_add_process(sql, nsys, "r.globalTid");
-    mt_buf_add_text(sql, " AND r.correlationId IN (SELECT correlationId FROM " MT_NSYS_MEMORY
-                         ") GROUP BY r.correlationId)");
-}
-
 static bool has_calls(const struct mt_nsys *nsys)
 {
     return mt_nsys_has(nsys, MT_NSYS_MEMORY ".correlationId") &&
@@ -403,30 +403,24 @@ static bool has_calls(const struct mt_nsys *nsys)
            mt_nsys_has(nsys, MT_NSYS_RUNTIME ".globalTid");
 }
 
+/* Without joins: statistics in the file could make one of them quadratic. */
 static void add_memory(struct mt_buf *sql, const struct mt_nsys *nsys)
 {
-    bool joins = !nsys->is_first_reading && has_calls(nsys);
-
-    mt_buf_printf(sql, "SELECT e.start, %d, e.rowid, 0, %s", MEMORY, joins ? "r.thread" : "NULL");
+    mt_buf_printf(sql, "SELECT e.start, %d, e.rowid, 0, NULL", MEMORY);
     mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".name");
     mt_buf_add_text(sql, ", e.address, e.bytes");
     mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".memKind");
     mt_buf_add_text(sql, ", e.memoryOperationType");
     mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".deviceId");
     mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".streamId");
-    mt_buf_add_text(sql, joins ? ", r.chain" : ", NULL");
+    mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".correlationId");
     mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".localMemoryPoolAddress");
     mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".localMemoryPoolSize");
     mt_nsys_add_column(sql, nsys, "e", MT_NSYS_MEMORY ".importedMemoryPoolAddress");
-    mt_buf_add_text(sql, " FROM " MT_NSYS_MEMORY " e");
-    if (joins) {
-        mt_buf_add_text(sql, " LEFT JOIN ");
-        add_calls(sql, nsys);
-        mt_buf_add_text(sql, " r ON r.number = e.correlationId");
-    }
-    mt_buf_add_text(sql, " WHERE ");
+    mt_buf_add_text(sql, " FROM " MT_NSYS_MEMORY " e WHERE ");
     if (nsys->has_process)
-        mt_buf_printf(sql, "e.globalPid = %lld", (long long)nsys->process);
+        mt_buf_printf(sql, "typeof(e.globalPid) = 'integer' AND e.globalPid = %lld",
+                      (long long)nsys->process);
     else
         mt_buf_add_text(sql, "1");
 }
@@ -434,9 +428,6 @@ static void add_memory(struct mt_buf *sql, const struct mt_nsys *nsys)
 /* One end of the ranges, or the marks. */
 static void add_ranges(struct mt_buf *sql, const struct mt_nsys *nsys, int class)
 {
-    bool has_strings =
-        mt_nsys_has(nsys, "StringIds.value") && mt_nsys_has(nsys, "NVTX_EVENTS.textId");
-
     if (class == RANGE_END)
         mt_buf_printf(sql,
                       " UNION ALL SELECT n.\"end\", CASE WHEN n.\"end\" = n.start THEN %d ELSE %d "
@@ -446,11 +437,9 @@ static void add_ranges(struct mt_buf *sql, const struct mt_nsys *nsys, int class
         mt_buf_printf(
             sql, " UNION ALL SELECT n.start, %d, coalesce(-n.\"end\", -1 << 62), n.rowid, ", class);
     mt_buf_add_text(sql, "n.globalTid, ");
-    mt_buf_add_text(sql, has_strings ? "coalesce(n.text, s.value)" : "n.text");
+    mt_buf_add_text(sql, mt_nsys_range_text(nsys));
     mt_nsys_add_column(sql, nsys, "n", "NVTX_EVENTS.domainId");
     mt_buf_add_text(sql, ", 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL FROM NVTX_EVENTS n");
-    if (has_strings)
-        mt_buf_add_text(sql, " LEFT JOIN StringIds s ON s.id = n.textId");
     if (class == MARK)
         mt_buf_printf(sql, " WHERE n.eventType = %d AND ", NVTX_MARK);
     else
@@ -464,10 +453,9 @@ static void add_ranges(struct mt_buf *sql, const struct mt_nsys *nsys, int class
 static void add_refused(struct mt_buf *sql, const struct mt_nsys *nsys)
 {
     mt_buf_printf(sql,
-                  " UNION ALL SELECT r.\"end\", %d, r.rowid, 0, r.globalTid, s.value || ' was "
-                  "refused: out of memory', NULL, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL "
-                  "FROM " MT_NSYS_RUNTIME " r LEFT JOIN StringIds s ON s.id = r.nameId WHERE "
-                  "r.returnValue = %d AND ",
+                  " UNION ALL SELECT r.\"end\", %d, r.rowid, 0, r.globalTid, r.nameId, NULL, 0, "
+                  "NULL, 0, 0, NULL, NULL, NULL, NULL, NULL FROM " MT_NSYS_RUNTIME
+                  " r WHERE r.returnValue = %d AND ",
                   REFUSED, OUT_OF_MEMORY);
     mt_nsys_add_process(sql, nsys, "r.globalTid");
 }
@@ -484,7 +472,7 @@ static bool has_refused(const struct mt_nsys *nsys)
     return mt_nsys_has(nsys, MT_NSYS_RUNTIME ".returnValue") &&
            mt_nsys_has(nsys, MT_NSYS_RUNTIME ".nameId") &&
            mt_nsys_has(nsys, MT_NSYS_RUNTIME ".end") &&
-           mt_nsys_has(nsys, MT_NSYS_RUNTIME ".globalTid") && mt_nsys_has(nsys, "StringIds.value");
+           mt_nsys_has(nsys, MT_NSYS_RUNTIME ".globalTid");
 }
 
 static enum mt_status read(struct mt_nsys *nsys, bool is_first, struct mt_error *error)
@@ -548,25 +536,71 @@ static enum mt_status take_frame(struct mt_nsys *nsys, const struct mt_value *ro
     return status ? status : mt_map_set(&nsys->stacks, (uint64_t)chain, nsys->stack);
 }
 
+/* Adds a condition: the call made an event of memory. CUPTI numbers the calls of a process. */
+static void add_is_wanted(struct mt_buf *sql, const struct mt_nsys *nsys)
+{
+    mt_nsys_add_process(sql, nsys, "r.globalTid");
+    mt_buf_add_text(sql, " AND r.correlationId IN (SELECT correlationId FROM " MT_NSYS_MEMORY ")");
+}
+
+static bool has_chains(const struct mt_nsys *nsys)
+{
+    return mt_nsys_has(nsys, MT_NSYS_RUNTIME ".callchainId") &&
+           mt_nsys_has(nsys, "CUDA_CALLCHAINS.stackDepth") &&
+           mt_nsys_has(nsys, "CUDA_CALLCHAINS.symbol");
+}
+
 /* Depth 0 is the innermost frame. */
-enum mt_status mt_nsys_read_stacks(struct mt_nsys *nsys, struct mt_error *error)
+static enum mt_status read_chains(struct mt_nsys *nsys, struct mt_error *error)
 {
     struct mt_buf sql = {0};
     enum mt_status status;
 
-    if (!has_calls(nsys) || !mt_nsys_has(nsys, MT_NSYS_RUNTIME ".callchainId") ||
-        !mt_nsys_has(nsys, "CUDA_CALLCHAINS.stackDepth") ||
-        !mt_nsys_has(nsys, "CUDA_CALLCHAINS.symbol") || !mt_nsys_has(nsys, "StringIds.value"))
-        return MT_OK;
-    mt_buf_add_text(&sql, "SELECT c.id, f.value, ");
-    mt_buf_add_text(&sql, mt_nsys_has(nsys, "CUDA_CALLCHAINS.module") ? "m.value" : "NULL");
-    mt_buf_add_text(&sql, " FROM CUDA_CALLCHAINS c LEFT JOIN StringIds f ON f.id = c.symbol");
-    if (mt_nsys_has(nsys, "CUDA_CALLCHAINS.module"))
-        mt_buf_add_text(&sql, " LEFT JOIN StringIds m ON m.id = c.module");
-    mt_buf_add_text(&sql, " WHERE c.id IN (SELECT r.chain FROM ");
-    add_calls(&sql, nsys);
-    mt_buf_add_text(&sql, " r) ORDER BY c.id, c.stackDepth DESC");
+    mt_buf_add_text(&sql, "SELECT c.id, c.symbol");
+    mt_nsys_add_column(&sql, nsys, "c", "CUDA_CALLCHAINS.module");
+    mt_buf_add_text(
+        &sql, " FROM CUDA_CALLCHAINS c WHERE c.id IN (SELECT r.callchainId FROM " MT_NSYS_RUNTIME
+              " r WHERE ");
+    add_is_wanted(&sql, nsys);
+    mt_buf_add_text(&sql, ") ORDER BY c.id, c.stackDepth DESC");
     status = mt_nsys_ask(nsys, &sql, take_frame, error);
+    mt_buf_release(&sql);
+    return status;
+}
+
+static enum mt_status take_call(struct mt_nsys *nsys, const struct mt_value *row)
+{
+    uint64_t number = (uint64_t)mt_nsys_integer(&row[0], 0);
+    uint32_t stack = mt_map_get(&nsys->stacks, (uint64_t)mt_nsys_integer(&row[2], 0));
+    uint16_t thread;
+    enum mt_status status = MT_OK;
+
+    if (row[0].kind != MT_VALUE_INTEGER)
+        return MT_OK;
+    status = thread_of(nsys, &row[1], &thread);
+    if (!status)
+        status = mt_map_set(&nsys->call_threads, number, thread);
+    return status || stack == MT_MAP_NONE ? status : mt_map_set(&nsys->call_stacks, number, stack);
+}
+
+/* A call may have several rows: that with the last call chain counts. */
+enum mt_status mt_nsys_read_calls(struct mt_nsys *nsys, struct mt_error *error)
+{
+    struct mt_buf sql = {0};
+    enum mt_status status = MT_OK;
+
+    if (!has_calls(nsys))
+        return MT_OK;
+    if (has_chains(nsys))
+        status = read_chains(nsys, error);
+    if (status)
+        return status;
+    mt_buf_add_text(&sql, "SELECT r.correlationId, r.globalTid");
+    mt_nsys_add_column(&sql, nsys, "r", MT_NSYS_RUNTIME ".callchainId");
+    mt_buf_add_text(&sql, " FROM " MT_NSYS_RUNTIME " r WHERE ");
+    add_is_wanted(&sql, nsys);
+    mt_buf_add_text(&sql, " ORDER BY 3");
+    status = mt_nsys_ask(nsys, &sql, take_call, error);
     mt_buf_release(&sql);
     return status;
 }

@@ -11,6 +11,8 @@
 #define MT_NSYS_MEMORY  "CUDA_GPU_MEMORY_USAGE_EVENTS"
 #define MT_NSYS_RUNTIME "CUPTI_ACTIVITY_KIND_RUNTIME"
 
+enum { MT_NSYS_SECONDS = 900, MT_NSYS_TEXT_BYTES = 4096 }; /* limits */
+
 /* The first ones are kinds of memory in the order of their numbers (memKind). */
 enum mt_nsys_heap {
     MT_NSYS_PAGEABLE,
@@ -49,7 +51,12 @@ struct mt_nsys {
 
     struct mt_map kinds;           /* memKind -> enum mt_nsys_heap */
     struct mt_map operations;      /* memoryOperationType -> 0 allocation, 1 free */
+    int64_t allocation;            /* memoryOperationType of allocations */
+    struct mt_strings strings;     /* of StringIds, up to MT_NSYS_TEXT_BYTES of each */
+    struct mt_map string_ids;      /* StringIds.id -> strings */
     struct mt_map stacks;          /* callchainId -> stack */
+    struct mt_map call_threads;    /* correlationId -> thread */
+    struct mt_map call_stacks;     /* correlationId -> stack */
     struct mt_map threads;         /* globalTid -> thread */
     struct mt_map pools;           /* address -> pool */
     struct mt_map domains;         /* domainId of NVTX -> string */
@@ -103,12 +110,18 @@ void mt_nsys_add_process(struct mt_buf *sql, const struct mt_nsys *nsys, const c
 /* Returns an integer, or `otherwise` if the value is another one. */
 int64_t mt_nsys_integer(const struct mt_value *value, int64_t otherwise);
 
-/* Sets *id to a text of a row, or MT_NO_ID if it has none. */
+/* Returns an expression: the text of a range `n`, or its number in StringIds. */
+const char *mt_nsys_range_text(const struct mt_nsys *nsys);
+
+/* Sets *id to a text of a row, which may be a number in StringIds, or MT_NO_ID if it has none. */
 enum mt_status mt_nsys_text(struct mt_nsys *nsys, const struct mt_value *value,
                             uint32_t *id) MT_MUST_USE;
 
-/* Reads the call chains of events of memory. */
-enum mt_status mt_nsys_read_stacks(struct mt_nsys *nsys, struct mt_error *error) MT_MUST_USE;
+/* Sets *id to nsys->text. */
+enum mt_status mt_nsys_add_text(struct mt_nsys *nsys, uint32_t *id) MT_MUST_USE;
+
+/* Reads the threads and stacks of the calls that made events of memory. */
+enum mt_status mt_nsys_read_calls(struct mt_nsys *nsys, struct mt_error *error) MT_MUST_USE;
 
 /* Reads all events of the process into nsys->made, when all the rest was read. */
 enum mt_status mt_nsys_read_events(struct mt_nsys *nsys, struct mt_error *error) MT_MUST_USE;

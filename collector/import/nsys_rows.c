@@ -1,18 +1,8 @@
 #include <string.h>
-#include <time.h>
 
+#include "monotonic_clock.h"
 #include "nsys_parts.h"
 #include "util.h"
-
-enum { MAX_TEXT_BYTES = 4096 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void ignore_columns(void *context, const char *const *names, unsigned count)
 {
@@ -33,11 +23,13 @@ static bool take_row(void *context, const struct mt_value *values, unsigned coun
 enum mt_status mt_nsys_ask(struct mt_nsys *nsys, const struct mt_buf *sql, mt_nsys_row on_row,
                            struct mt_error *error)
 {
-    const uint64_t now = now_ns();
+    const uint64_t now = mt_now_ns();
+    bool is_late = false;
     const struct mt_database_question question = {
         .path = nsys->path,
         .sql = sql->data,
         .time_limit_ns = nsys->until_ns > now ? nsys->until_ns - now : 1,
+        .is_late = &is_late,
         .context = nsys,
         .on_columns = ignore_columns,
         .on_row = take_row};
@@ -55,6 +47,9 @@ enum mt_status mt_nsys_ask(struct mt_nsys *nsys, const struct mt_buf *sql, mt_ns
                        of_row.status ? of_row.text : mt_status_text(nsys->status));
     if (!status)
         return MT_OK;
+    if (is_late)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "reading the database took more than %d s", MT_NSYS_SECONDS);
     return mt_fail(error, status == MT_ERR_USAGE ? MT_ERR_UNSUPPORTED : status, MT_NO_OFFSET,
                    "the database cannot be read: %s", why.text);
 }
@@ -89,12 +84,36 @@ int64_t mt_nsys_integer(const struct mt_value *value, int64_t otherwise)
     return value->kind == MT_VALUE_INTEGER ? value->integer : otherwise;
 }
 
+const char *mt_nsys_range_text(const struct mt_nsys *nsys)
+{
+    return mt_nsys_has(nsys, "NVTX_EVENTS.textId") ? "coalesce(n.text, n.textId)" : "n.text";
+}
+
 enum mt_status mt_nsys_text(struct mt_nsys *nsys, const struct mt_value *value, uint32_t *id)
 {
-    size_t length = mt_min_u64(value->length, MAX_TEXT_BYTES);
+    const char *text = value->text;
+    size_t length = value->length;
+    uint32_t index;
 
     *id = MT_NO_ID;
-    if (value->kind != MT_VALUE_TEXT || !length)
+    if (value->kind == MT_VALUE_INTEGER) {
+        index = mt_map_get(&nsys->string_ids, (uint64_t)value->integer);
+        if (index == MT_MAP_NONE)
+            return MT_OK;
+        text = nsys->strings.texts[index];
+        length = nsys->strings.lengths[index];
+    } else if (value->kind != MT_VALUE_TEXT) {
         return MT_OK;
-    return mt_symbols_string(&nsys->made.symbols, value->text, length, id);
+    }
+    if (!length)
+        return MT_OK;
+    return mt_symbols_string(&nsys->made.symbols, text, mt_min_u64(length, MT_NSYS_TEXT_BYTES), id);
+}
+
+enum mt_status mt_nsys_add_text(struct mt_nsys *nsys, uint32_t *id)
+{
+    if (nsys->text.failed)
+        return MT_ERR_MEMORY;
+    return mt_symbols_string(&nsys->made.symbols, nsys->text.data,
+                             mt_min_u64(nsys->text.length, MT_NSYS_TEXT_BYTES), id);
 }

@@ -153,6 +153,7 @@ static void tell_manifest(void)
 /* A name is taken if its trace exists, or if its tape is a file that must not be removed. */
 static bool open_trace(void)
 {
+    struct stat facts;
     unsigned attempt;
 
     for (attempt = 0; attempt < MAX_TRIES; attempt++) {
@@ -161,8 +162,10 @@ static bool open_trace(void)
             return false;
         }
         if (mt_own_file_create(&mt_core.trace_file, mt_core.trace_path)) {
-            if (mt_tape_make_way(mt_core.tape_path) && /* of a deleted trace */
-                (!mt_recorder_settings->ring_seconds || mt_ring_make_way(mt_core.trace_path)))
+            const bool had_tape = lstat(mt_core.tape_path, &facts) == 0; /* of a deleted trace */
+            if (mt_tape_make_way(mt_core.tape_path) &&
+                (!mt_recorder_settings->ring_seconds ||
+                 mt_ring_make_way(mt_core.trace_path, had_tape)))
                 return true;
             mt_own_file_remove(&mt_core.trace_file);
             errno = EEXIST;
@@ -493,8 +496,11 @@ enum mt_early_end mt_lifecycle_end(void)
  * an end record is final. */
 __attribute__((destructor)) static void process_ends(void)
 {
+    bool is_closed;
+
     if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
         return;
-    if (close_trace() && !launcher_waits())
+    is_closed = close_trace();
+    if (!launcher_waits() && is_closed) /* in any case, a list that nobody needs is removed */
         leave_tape();
 }

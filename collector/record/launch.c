@@ -357,6 +357,14 @@ void mt_launch_init(struct mt_launch *launch)
     sigaction(SIGXFSZ, &ignore, &launch->size_action);
 }
 
+void mt_launch_take_asks(struct mt_launch *launch)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    launch->takes_asks = true;
+    sigaction(SIGUSR2, &ignore, &launch->ask_action);
+}
+
 /* Blocks SIGCHLD and the signals to relay. Signals that were ignored at the start (nohup) stay
  * ignored, for the command as well. */
 static void hold_signals(struct mt_launch *launch)
@@ -367,7 +375,8 @@ static void hold_signals(struct mt_launch *launch)
     sigemptyset(&launch->relayed);
     sigaddset(&launch->relayed, SIGCHLD);
     for (number = relayed; *number; number++)
-        if (sigaction(*number, NULL, &found) == 0 && found.sa_handler != SIG_IGN)
+        if ((launch->takes_asks && *number == SIGUSR2) ||
+            (sigaction(*number, NULL, &found) == 0 && found.sa_handler != SIG_IGN))
             sigaddset(&launch->relayed, *number);
     sigaction(SIGCHLD, &usual, &launch->child_action); /* if ignored, there is no status */
     sigprocmask(SIG_BLOCK, &launch->relayed, &launch->mask);
@@ -403,6 +412,8 @@ static void become(const struct mt_launch *launch, const struct mt_launch_reques
         sigaction(SIGCHLD, &launch->child_action, NULL);
         sigaction(SIGPIPE, &launch->pipe_action, NULL);
         sigaction(SIGXFSZ, &launch->size_action, NULL);
+        if (launch->takes_asks)
+            sigaction(SIGUSR2, &launch->ask_action, NULL);
         sigprocmask(SIG_SETMASK, &launch->mask, NULL);
         environ = environment;
         execvp(request->command[0], request->command);

@@ -44,7 +44,8 @@ struct mt_launch {
     /* PRIVATE: the state at mt_launch_init */
     uint64_t began_monotonic_ns;
     sigset_t mask, relayed;
-    struct sigaction child_action, pipe_action, size_action;
+    struct sigaction child_action, pipe_action, size_action, ask_action;
+    bool takes_asks;
     struct mt_witness witness;
     uint64_t oom_kills; /* of the control group before the command started */
     bool has_oom_kills;
@@ -62,6 +63,11 @@ struct mt_launch_request {
     void *context;
     bool ends_with_us; /* the command gets TERM if this process dies, even by SIGKILL */
 };
+
+/* From now on, SIGUSR2 is a request to this process (mt_launch_watch) and never ends it, not even
+ * when the command has ended. The command gets the original disposition. Call it before
+ * mt_launch_start. */
+void mt_launch_take_asks(struct mt_launch *launch);
 
 /* Starts the command. MT_ERR_IO: no process can be created. A command that cannot be executed is
  * not an error here; it sets exec_errno. Signals are blocked from here until mt_launch_wait. */

@@ -402,13 +402,16 @@ void mt_trace_target_clear(const struct mt_trace_target *place)
 {
     char tape[PATH_MAX];
     struct stat facts;
+    bool had_tape;
 
     if (!place->has_old || lstat(place->path, &facts) || facts.st_dev != place->old.st_dev ||
         facts.st_ino != place->old.st_ino || changed_ns(&facts) != changed_ns(&place->old))
         return;
     name_tape(place, tape);
-    (void)mt_tape_make_way(tape); /* otherwise the process chooses another name */
-    (void)mt_ring_make_way(place->path);
+    had_tape = lstat(tape, &facts) == 0;
+    if (!mt_tape_make_way(tape))
+        return; /* in use, or of somebody else: the process chooses another name */
+    (void)mt_ring_make_way(place->path, had_tape);
     (void)unlink(place->path);
 }
 

@@ -11,9 +11,6 @@
 #include "sorted.h"
 #include "util.h"
 
-/* A program that opens this many ranges at once never closes them. */
-enum { MAX_OPEN_RANGES = 65536 };
-
 /* In the order in which they are written. */
 enum rank { SEGMENT, BLOCK, OTHER, LOST };
 
@@ -24,6 +21,7 @@ struct entry {
 };
 
 struct mt_alive_state {
+    struct mt_symbols *symbols;
     struct mt_map ids; /* identity -> index of its latest entry */
     struct entry *entries;
     size_t used, capacity;
@@ -31,15 +29,18 @@ struct mt_alive_state {
     struct mt_event *mapped; /* ranges of expandable segments: SEGMENT_MAP, sorted */
     size_t mapped_count, mapped_capacity;
     uint32_t open_ranges;
-    uint64_t next; /* place of the next event: entries keep it as their number */
+    uint64_t lost_ranges; /* open ones without a place; they end before the others */
+    uint64_t next;        /* place of the next event: entries keep it as their number */
 };
 
-struct mt_alive_state *mt_alive_state_new(void)
+struct mt_alive_state *mt_alive_state_new(struct mt_symbols *symbols)
 {
     struct mt_alive_state *self = calloc(1, sizeof *self);
 
-    if (self)
-        self->unused = MT_MAP_NONE;
+    if (!self)
+        return NULL;
+    self->symbols = symbols;
+    self->unused = MT_MAP_NONE;
     return self;
 }
 
@@ -224,8 +225,10 @@ static enum mt_status open_range(struct mt_alive_state *self, const struct mt_ev
 {
     enum mt_status status;
 
-    if (self->open_ranges == MAX_OPEN_RANGES)
+    if (self->open_ranges == MT_ALIVE_MAX_RANGES) {
+        self->lost_ranges++;
         return MT_OK;
+    }
     status = keep(self, identity_of_range(event), event, true);
     self->open_ranges += status == MT_OK;
     return status;
@@ -234,7 +237,13 @@ static enum mt_status open_range(struct mt_alive_state *self, const struct mt_ev
 static enum mt_status close_range(struct mt_alive_state *self, const struct mt_event *event)
 {
     bool found;
-    enum mt_status status = drop(self, identity_of_range(event), &found);
+    enum mt_status status;
+
+    if (self->lost_ranges) {
+        self->lost_ranges--;
+        return MT_OK;
+    }
+    status = drop(self, identity_of_range(event), &found);
 
     self->open_ranges -= found;
     return status;
@@ -362,8 +371,7 @@ static enum mt_status write_place(const struct place *place, struct mt_writer *w
 
     event.t_ns = t_ns;
     event.seq = (*next_seq)++;
-    if (place->rank != LOST)
-        event.flags |= MT_EVENT_INITIAL;
+    event.flags |= MT_EVENT_INITIAL;
     status = mt_writer_add(writer, &event, error);
     if (status != MT_OK || !place->is_freeing)
         return status;
@@ -371,6 +379,23 @@ static enum mt_status write_place(const struct place *place, struct mt_writer *w
     event.kind = MT_EVENT_FREE_REQUESTED;
     event.aux_bytes = 0;
     event.stack = event.name = MT_NO_ID;
+    return mt_writer_add(writer, &event, error);
+}
+
+static enum mt_status write_lost_ranges(const struct mt_alive_state *self, struct mt_writer *writer,
+                                        uint64_t t_ns, uint64_t *next_seq, struct mt_error *error)
+{
+    static const char why[] = "too many ranges were open";
+    struct mt_event event = {.seq = *next_seq,
+                             .t_ns = t_ns,
+                             .size_bytes = self->lost_ranges,
+                             .stack = MT_NO_ID,
+                             .kind = MT_EVENT_DROPPED,
+                             .flags = MT_EVENT_INITIAL};
+
+    if (mt_symbols_string(self->symbols, why, sizeof why - 1, &event.name) != MT_OK)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    ++*next_seq;
     return mt_writer_add(writer, &event, error);
 }
 
@@ -392,5 +417,7 @@ enum mt_status mt_alive_state_write(const struct mt_alive_state *self, struct mt
         status = write_place(&places[i], writer, t_ns, next_seq, error);
     free(joined);
     free(places);
+    if (status == MT_OK && self->lost_ranges)
+        status = write_lost_ranges(self, writer, t_ns, next_seq, error);
     return status;
 }

@@ -12,7 +12,11 @@
 
 struct mt_alive_state;
 
-struct mt_alive_state *mt_alive_state_new(void); /* NULL: out of memory */
+/* A program that opens this many ranges at once never closes them. More are lost events. */
+enum { MT_ALIVE_MAX_RANGES = 65536 };
+
+/* `symbols` (borrowed) are those of the writer. NULL: out of memory */
+struct mt_alive_state *mt_alive_state_new(struct mt_symbols *symbols);
 void mt_alive_state_free(struct mt_alive_state *self);
 
 /* Follows an event. Its ids are those of one table of symbols during the life of the state. O(1)

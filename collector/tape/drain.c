@@ -682,7 +682,7 @@ void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
 
 enum mt_status mt_drain_follow(struct mt_drain *drain)
 {
-    drain->alive = mt_alive_state_new();
+    drain->alive = mt_alive_state_new(drain->resolver.trace_symbols);
     return drain->alive ? MT_OK : MT_ERR_MEMORY;
 }
 

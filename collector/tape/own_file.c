@@ -56,7 +56,7 @@ static bool has_seccomp_filter(void)
 
 /* A filter that the program installed itself, unlike that of a container, allows what the program
  * needs and may kill it for anything else. */
-static bool is_sandboxed(const struct mt_own_file *file)
+bool mt_own_file_is_sandboxed(const struct mt_own_file *file)
 {
     return !file->sandboxed_before && has_seccomp_filter();
 }
@@ -175,7 +175,7 @@ static bool open_again(struct mt_own_file *file)
     int fd;
 
     file->fd = -1;
-    if (is_sandboxed(file))
+    if (mt_own_file_is_sandboxed(file))
         return fail(file, "the program closed its descriptor and is sandboxed");
     if (lstat(file->path, &facts))
         return fail(file, "the program closed its descriptor, and its path is gone");
@@ -226,7 +226,7 @@ static ssize_t write_in_sandbox(int fd, const void *bytes, size_t length, uint64
 ssize_t mt_own_file_write(void *context, const void *bytes, size_t length, uint64_t offset)
 {
     struct mt_own_file *file = context;
-    bool sandboxed = is_sandboxed(file);
+    bool sandboxed = mt_own_file_is_sandboxed(file);
     ssize_t written;
     int fd, tries = 0;
 
@@ -246,7 +246,7 @@ bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t byt
     int fd, code, tries = 0;
 
     errno = EPERM;
-    if (is_sandboxed(file))
+    if (mt_own_file_is_sandboxed(file))
         return false;
     do {
         fd = mt_own_file_fd(file, 0);

@@ -48,6 +48,10 @@ int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes);
  * struct mt_own_file (void, so that it fits struct mt_trace_output). */
 ssize_t mt_own_file_write(void *file, const void *bytes, size_t length, uint64_t offset);
 
+/* Returns true if the program installed a seccomp filter after the file was created. It may kill
+ * the program for a system call that it does not need, such as open. */
+bool mt_own_file_is_sandboxed(const struct mt_own_file *file);
+
 /* Reserves disk space for a part of the file; returns false and sets errno on failure. */
 bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes);
 

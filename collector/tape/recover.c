@@ -146,6 +146,10 @@ struct old_trace {
     struct mt_source *source; /* of the part that was certainly written; NULL = nothing was */
 };
 
+#define OF_ANOTHER_RECORDING                                                                       \
+    "its tape is of another recording: neither is changed; move the tape away if you do not need " \
+    "it"
+
 static enum mt_status refuse(struct mt_error *error, const char *why)
 {
     return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", why);
@@ -197,8 +201,7 @@ static enum mt_status identify(struct old_trace *old, const struct mt_tape *tape
     mt_source_close(source);
     if (id == tape->recording_id || (!id && is_file_of(tape, old)))
         return MT_OK;
-    return refuse(error, "its tape is of another recording: neither is changed; move the tape away "
-                         "if you do not need it");
+    return refuse(error, OF_ANOTHER_RECORDING);
 }
 
 /* Opens the trace at `path` up to `trace_bytes`, the length that its process had certainly written
@@ -241,7 +244,6 @@ struct job {
      * before and can be used. */
     struct old_trace other;
     bool is_ring; /* the trace has several parts */
-    bool is_part_lost;
     struct mt_ring_copy ring;
     struct mt_symbols own_symbols; /* used if the trace has no contents yet */
     struct mt_drain *drain;
@@ -343,6 +345,15 @@ static enum mt_status check_old(const struct job *job, struct mt_error *error)
                                                       : "the rest is missing");
 }
 
+/* The part before cannot be used, and the current one is shorter than the ring. */
+static bool is_part_lost(const struct job *job)
+{
+    const uint64_t from_t_ns = job->ring.covers_t_ns, until_t_ns = job->commit.last_t_ns;
+
+    return job->is_ring && !job->other.source &&
+           until_t_ns - mt_min_u64(until_t_ns, from_t_ns) < job->tape->ring_ns;
+}
+
 /* The facts that are known only after the parts were copied. A header without room keeps what it
  * has: it says that the trace starts in the middle. */
 static enum mt_status tell_ring(struct job *job, struct mt_error *error)
@@ -352,9 +363,10 @@ static enum mt_status tell_ring(struct job *job, struct mt_error *error)
     char *lacks = NULL;
 
     make_header(job, &header);
-    if (job->is_part_lost &&
+    if (is_part_lost(job) &&
         asprintf(&lacks,
-                 "%s%sa part of the ring: it is damaged, so less than the requested time is kept",
+                 "%s%sa part of the ring: it is damaged or missing, so less than the requested "
+                 "time is kept",
                  header.not_recorded ? header.not_recorded : "",
                  header.not_recorded ? "\n" : "") > 0)
         header.not_recorded = lacks;
@@ -384,7 +396,7 @@ static enum mt_status copy_parts(struct job *job, struct mt_error *error)
     enum mt_status status;
 
     ring->writer = job->writer;
-    ring->alive = mt_alive_state_new();
+    ring->alive = mt_alive_state_new(symbols_of(job));
     ring->from_t_ns = job->commit.last_t_ns - mt_min_u64(job->commit.last_t_ns, job->tape->ring_ns);
     if (!ring->alive)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
@@ -397,9 +409,19 @@ static enum mt_status copy_parts(struct job *job, struct mt_error *error)
     return status == MT_OK ? mt_ring_copy_end(ring, job->commit.last_t_ns, error) : status;
 }
 
+/* An error of the writer (order, bounds) comes from the contents of a file, not from wrong use. */
+static enum mt_status blame(const char *what, enum mt_status status, struct mt_error *error)
+{
+    struct mt_error refused = error ? *error : (struct mt_error){.status = status};
+
+    return status == MT_ERR_USAGE ? mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                                            "%s is damaged: %.180s", what, refused.text)
+                                  : status;
+}
+
 static enum mt_status copy_ring(struct job *job, struct mt_error *error)
 {
-    enum mt_status status = copy_parts(job, error);
+    enum mt_status status = blame("a part of the ring", copy_parts(job, error), error);
 
     if (status == MT_OK)
         status = tell_ring(job, error);
@@ -421,17 +443,6 @@ static enum mt_status copy_old(struct job *job, struct mt_error *error)
     return status == MT_OK ? check_old(job, error) : status;
 }
 
-/* An error of the writer (order, bounds) comes from the contents of the tape, not from wrong
- * use. */
-static enum mt_status blame_tape(enum mt_status status, struct mt_error *error)
-{
-    struct mt_error refused = error ? *error : (struct mt_error){.status = status};
-
-    return status == MT_ERR_USAGE ? mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                                            "the tape is damaged: %.180s", refused.text)
-                                  : status;
-}
-
 static enum mt_status add_tape(struct job *job, struct mt_drain_result *result,
                                struct mt_error *error)
 {
@@ -439,7 +450,7 @@ static enum mt_status add_tape(struct job *job, struct mt_drain_result *result,
 
     if (status == MT_OK)
         status = mt_writer_finish(job->writer, error);
-    return blame_tape(status, error);
+    return blame("the tape", status, error);
 }
 
 /* The file that the new trace replaces. */
@@ -500,25 +511,58 @@ static bool is_usable(const struct job *job, struct mt_source *source)
            mt_ring_same_symbols(&source->symbols, &job->old.source->symbols);
 }
 
-/* The file may be absent, or the beginning of a part that was not committed. */
+/* Returns whether the file may be replaced: it has the recording's number, or is a part whose
+ * header was not written or is damaged. */
+static bool may_be_replaced(const struct job *job, const struct old_trace *other)
+{
+    unsigned char bytes[16];
+    ssize_t count;
+
+    if (other->source && other->source->header.recording_id)
+        return other->source->header.recording_id == job->tape->recording_id;
+    count = mt_io_pread_full(other->fd, bytes, sizeof bytes, 0);
+    return count == 0 || (count > 0 && mt_trace_probe(bytes, (size_t)count));
+}
+
+/* The file may be absent, or the beginning of a part that was not committed: then there is no part
+ * before. TRACE.part may be any file. TRACE is refused if it is not of this recording, because the
+ * new trace replaces it. */
 static enum mt_status open_other(struct job *job, struct mt_error *error)
 {
-    const char *path = job->commit.part & 1 ? job->path : job->part_path;
+    const bool is_replaced = job->commit.part & 1;
     struct old_trace *other = &job->other;
-    enum mt_status status = open_file(path, true, other, error);
+    struct mt_error ignored;
+    enum mt_status status = open_file(is_replaced ? job->path : job->part_path, true, other,
+                                      is_replaced ? error : &ignored);
 
-    if (status != MT_OK || other->fd < 0)
-        return status;
-    status = identify(other, job->tape, false, error);
-    if (status != MT_OK || other->is_complete)
-        return status;
-    if (mt_trace_open_fd(other->fd, UINT64_MAX, &other->source, error) != MT_OK)
+    if (status != MT_OK)
+        return is_replaced ? status : MT_OK;
+    if (other->fd < 0)
+        return MT_OK;
+    status = mt_trace_open_fd(other->fd, UINT64_MAX, &other->source, &ignored);
+    if (status != MT_OK)
         other->source = NULL;
+    if (status == MT_ERR_MEMORY)
+        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+    if (is_replaced && !may_be_replaced(job, other))
+        return refuse(error, OF_ANOTHER_RECORDING);
     if (other->source && !is_usable(job, other->source)) {
-        job->is_part_lost = other->source->header.ring_part == job->commit.part;
         mt_source_close(other->source);
         other->source = NULL;
     }
+    return MT_OK;
+}
+
+/* An earlier recovery may have put the parts together in TRACE. Otherwise TRACE is a part. */
+static enum mt_status find_complete(struct job *job, struct mt_error *error)
+{
+    struct mt_error ignored;
+    enum mt_status status = old_trace_open(job->path, job->tape, 0, &job->old, &ignored);
+
+    if (status == MT_ERR_MEMORY)
+        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+    if (status != MT_OK || !job->old.is_complete)
+        old_trace_close(&job->old);
     return MT_OK;
 }
 
@@ -533,13 +577,14 @@ static enum mt_status open_parts(struct job *job, struct mt_error *error)
     if (!mt_ring_part_path(job->path, job->commit.part, path, sizeof path) ||
         !mt_ring_part_path(job->path, 1, job->part_path, sizeof job->part_path))
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the path is too long");
-    status = old_trace_open(job->path, job->tape, job->is_ring ? 0 : job->commit.trace_bytes,
-                            &job->old, error);
-    /* an earlier recovery may have put the parts together */
-    if (status != MT_OK || !job->is_ring || job->old.is_complete)
+    if (!job->is_ring)
+        return old_trace_open(job->path, job->tape, job->commit.trace_bytes, &job->old, error);
+    status = find_complete(job, error);
+    if (status != MT_OK || job->old.is_complete)
         return status;
-    old_trace_close(&job->old);
     status = old_trace_open(path, job->tape, job->commit.trace_bytes, &job->old, error);
+    if (status == MT_OK && !job->old.source) /* a part to which a tape was added */
+        status = refuse(error, "the tape is damaged: it names a part that is complete");
     if (status == MT_OK)
         status = mt_ring_read_symbols(job->old.source, &found, error);
     return status == MT_OK ? open_other(job, error) : status;
@@ -605,7 +650,7 @@ enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
         status = complete(&job, recovery, error);
     }
     if (status == MT_OK && job.tape->ring_ns)
-        (void)mt_ring_make_way(path); /* a file of somebody else stays */
+        (void)mt_ring_make_way(path, true); /* a file of somebody else stays */
     if (status == MT_OK && !mt_tape_remove(job.tape_path, &job.tape_file))
         status = mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the tape cannot be removed: %s",
                          strerror(errno));

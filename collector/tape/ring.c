@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "header.h"
 #include "io.h"
 #include "own_file.h"
 
@@ -17,16 +18,25 @@ bool mt_ring_part_path(const char *trace, uint64_t part, char *path, size_t capa
     return length > 0 && (size_t)length < capacity;
 }
 
-/* An empty file is a part that got no header. */
-static bool looks_like_part(int fd)
+/* The header tells. A part whose header was not written or is damaged is one only if its tape was
+ * there. */
+static bool is_part(const char *path, int fd, bool had_tape)
 {
+    struct mt_trace_header header = {0};
+    struct mt_arena arena = {0};
+    struct mt_error ignored;
     unsigned char bytes[16];
-    ssize_t count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
+    bool is_readable = mt_trace_read_header(path, &arena, &header, &ignored) == MT_OK;
+    ssize_t count;
 
-    return count == 0 || (count > 0 && mt_trace_probe(bytes, (size_t)count));
+    mt_arena_release(&arena);
+    if (is_readable)
+        return header.ring_part;
+    count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
+    return had_tape && (count == 0 || (count > 0 && mt_trace_probe(bytes, (size_t)count)));
 }
 
-bool mt_ring_make_way(const char *trace)
+bool mt_ring_make_way(const char *trace, bool had_tape)
 {
     char path[4400];
     struct stat facts;
@@ -36,7 +46,7 @@ bool mt_ring_make_way(const char *trace)
         return false;
     fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd >= 0) {
-        if (looks_like_part(fd))
+        if (is_part(path, fd, had_tape))
             mt_own_file_unlink(fd, AT_FDCWD, path);
         (void)mt_io_close(fd);
     }
@@ -101,6 +111,8 @@ enum mt_status mt_ring_copy_source(struct mt_ring_copy *copy, struct mt_source *
     copy->read = 0;
     while ((status = mt_source_next(source, &batch, error)) == MT_OK)
         for (size_t i = 0; i < batch.count; i++) {
+            if (!copy->covers_t_ns)
+                copy->covers_t_ns = batch.events[i].t_ns;
             status = copy_event(copy, &batch.events[i], is_first, error);
             if (status != MT_OK)
                 return status;

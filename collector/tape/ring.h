@@ -24,9 +24,10 @@
 bool mt_ring_part_path(const char *trace, uint64_t part, char *path, size_t capacity);
 
 /* Makes TRACE.part available: removes a part of this user that a recording of this name left.
- * Returns true if there is no file there afterwards. Call it only if no other process can record
- * to this trace. */
-bool mt_ring_make_way(const char *trace);
+ * `had_tape`: the recording's tape was found, so a file without contents is such a part. Returns
+ * true if there is no file there afterwards. Call it only if no other process can record to this
+ * trace. */
+bool mt_ring_make_way(const char *trace, bool had_tape);
 
 /* Copies parts to a trace. It begins with the last event at or before `from_t_ns`; earlier ones
  * only change what is alive then. Zeroed memory and these members: */
@@ -37,11 +38,12 @@ struct mt_ring_copy {
     struct mt_event held; /* PRIVATE: an event that may be the first; kind 0: none */
     /* results */
     bool begun;
-    uint64_t first_t_ns; /* of the first event that is kept */
-    uint64_t next_seq;   /* events in the new trace */
-    uint64_t kept;       /* events that are kept; initial ones do not count, here and below */
-    uint64_t left_out;   /* events that are not kept */
-    uint64_t read;       /* events of the last source */
+    uint64_t first_t_ns;  /* of the first event that is kept */
+    uint64_t covers_t_ns; /* of the first event that was read, initial ones included; 0: none */
+    uint64_t next_seq;    /* events in the new trace */
+    uint64_t kept;        /* events that are kept; initial ones do not count, here and below */
+    uint64_t left_out;    /* events that are not kept */
+    uint64_t read;        /* events of the last source */
 };
 
 /* Copies a source to its end. Initial events of any but the first source repeat what is known. */

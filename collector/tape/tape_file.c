@@ -88,7 +88,7 @@ static bool commit_is_sound(const struct mt_tape *tape)
            commit->next_raw <= atomic_load(&tape->next_seq) &&
            commit->dropped_written <= MT_MAX_SEQ &&
            (commit->trace_bytes ||
-            !(commit->events_written | commit->next_raw | commit->dropped_written));
+            !(commit->events_written | commit->next_raw | commit->dropped_written | commit->part));
 }
 
 /* No process counts this far. With larger numbers, sums of missing events could overflow. */
@@ -128,7 +128,9 @@ static enum mt_status read_header(int fd, struct mt_tape *tape, struct mt_error 
     if (tape->magic != MT_TAPE_MAGIC)
         return mt_fail(error, MT_ERR_FORMAT, 0, "is no tape");
     if (tape->version != MT_TAPE_VERSION)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "of another version of memtrace");
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "another version of memtrace made it: recover it with the memtrace that "
+                       "recorded it");
     if (!is_sound(tape, (uint64_t)facts.st_size))
         return mt_fail(error, MT_ERR_FORMAT, 0, "damaged");
     return MT_OK;

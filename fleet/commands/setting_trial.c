@@ -131,7 +131,7 @@ enum mt_status mt_setting_replay(struct mt_source *source, const char *conf,
     if (status == MT_OK)
         status = mt_replay_run(source, &options, NULL, summary, error);
     if (status == MT_OK &&
-        (summary->is_driver_level || mt_policy_recorded_options(&source->header, "bfc")))
+        (summary->is_driver_level || strcmp(mt_policy_of_run(&source->header), "pytorch") != 0))
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                          "no request of this trace goes to PyTorch's allocator");
     if (status == MT_OK)

@@ -34,7 +34,7 @@ static void end_answer(struct mt_buf *out)
 static void add_peaks(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
-    const bool has_reserved = mt_has_allocator(report);
+    const bool has_reserved = mt_knows_reserved(report);
     const struct mt_peak *peak = has_reserved ? &device->reserved_peak : &device->allocated_peak;
     char bytes[MT_UNITS_TEXT];
 
@@ -196,7 +196,7 @@ void mt_page_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
     add_peak(&table, report, "requested", &device->requested_peak);
     add_peak(&table, report, "allocated", &device->allocated_peak);
     add_peak(&table, report, "active", &device->active_peak);
-    if (mt_has_allocator(report))
+    if (mt_knows_reserved(report))
         add_peak(&table, report, "reserved", &device->reserved_peak);
     end(out, &table, "peaks", device, 0);
 }

@@ -119,7 +119,7 @@ static void add_line(struct page *page, const struct mt_report *report,
 static void add_peaks(struct page *page, const struct mt_report *report,
                       const struct mt_device_report *device, const struct mt_baseline_device *base)
 {
-    bool has_reserved = mt_has_allocator(report);
+    bool has_reserved = mt_knows_reserved(report);
     const uint64_t *reserved = base && base->has_reserved ? &base->reserved_peak_bytes : NULL;
     char text[MT_UNITS_TEXT];
     struct mt_table table;

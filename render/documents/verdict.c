@@ -12,8 +12,7 @@ const char *mt_no_history_help(const struct mt_report *report)
 {
     if (report->framework && strcmp(report->framework, "JAX") == 0)
         return "The peak is unknown. jax.profiler.trace records a history (*.xplane.pb), and so "
-               "does "
-               "memtrace record";
+               "does memtrace record";
     return "The peak is unknown. To record a history, call "
            "torch.cuda.memory._record_memory_history() before the model is created (PyTorch 2.0: "
            "with trace_alloc_max_entries=100000), or run the program under memtrace record";
@@ -95,7 +94,7 @@ static void add_levels(struct mt_buf *out, const struct mt_report *report,
     if (mt_card_use_of(report, device, &use))
         mt_buf_printf(out, "card %s %s; ", use.why_more ? "at least" : "about",
                       mt_format_bytes(card, use.bytes));
-    if (mt_has_allocator(report))
+    if (mt_knows_reserved(report))
         mt_buf_printf(out, "reserved peak %s, ",
                       mt_format_bytes(reserved, device->reserved_peak.bytes));
     mt_buf_printf(out, "allocated peak %s",
@@ -103,13 +102,15 @@ static void add_levels(struct mt_buf *out, const struct mt_report *report,
 }
 
 /* Appends "no history, a single instant: 520 MiB allocated of 5.18 GiB reserved". */
-static void add_one_instant(struct mt_buf *out, const struct mt_bytes *end)
+static void add_one_instant(struct mt_buf *out, const struct mt_report *report,
+                            const struct mt_bytes *end)
 {
     char allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "no history, a single instant: %s allocated of %s reserved",
-                  mt_format_bytes(allocated, end->allocated),
-                  mt_format_bytes(reserved, end->reserved));
+    mt_buf_printf(out, "no history, a single instant: %s allocated",
+                  mt_format_bytes(allocated, end->allocated));
+    if (mt_knows_reserved(report))
+        mt_buf_printf(out, " of %s reserved", mt_format_bytes(reserved, end->reserved));
 }
 
 static void add_gates(struct mt_buf *out, const struct mt_gates *gates)
@@ -148,7 +149,7 @@ void mt_verdict_add(struct mt_buf *out, const struct mt_report *report,
         mt_buf_printf(out, "out of memory: a request for %s failed; ",
                       mt_format_bytes(text, oom->request_bytes));
     if (mt_is_one_instant(report, device))
-        add_one_instant(out, &device->end);
+        add_one_instant(out, report, &device->end);
     else
         add_levels(out, report, device);
 }

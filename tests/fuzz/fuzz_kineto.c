@@ -47,7 +47,24 @@ static struct reading read_all(struct mt_source *source)
     return reading;
 }
 
-/* The rows and their stacks. */
+/* A block begins before its free, and those from before the profile have room in the total. */
+static void follow(struct mt_kineto *profile)
+{
+    struct mt_kineto_totals totals = {.lost_count = 0};
+
+    FUZZ_CHECK(mt_kineto_follow(profile, &totals) == MT_OK);
+    for (size_t i = 0; i < totals.lost_count; i++) {
+        FUZZ_CHECK(totals.lost[i].at <= (int64_t)totals.lost[i].instant);
+        FUZZ_CHECK(!i || totals.lost[i].at >= totals.lost[i - 1].at);
+        FUZZ_CHECK(!profile->instants[totals.lost[i].instant].is_left_out);
+    }
+    for (size_t i = 0; i < MT_KINETO_DEVICES; i++)
+        FUZZ_CHECK(!totals.devices[i].has_start ||
+                   totals.devices[i].initial_bytes <= totals.devices[i].start_bytes);
+    mt_kineto_totals_release(&totals);
+}
+
+/* The rows, their stacks and totals. */
 static void read_rows(struct mt_feed *feed)
 {
     struct mt_made_trace made = {.event_count = 0};
@@ -65,6 +82,7 @@ static void read_rows(struct mt_feed *feed)
         FUZZ_CHECK(instant->thread < profile.thread_count);
         FUZZ_CHECK(instant->stack == MT_NO_ID || instant->stack < made.symbols.stack_count);
     }
+    follow(&profile);
     mt_kineto_release(&profile);
     mt_made_trace_release(&made);
 }

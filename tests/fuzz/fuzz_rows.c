@@ -27,7 +27,7 @@ static void take(struct reading *reading, const struct mt_source *source,
     check(event->seq == reading->count++);
     check(event->t_ns >= reading->t_ns);
     check(!is_initial || !reading->past_initial);
-    check(event->kind != MT_EVENT_ALLOC || event->size_bytes <= UINT64_C(1) << 50);
+    check(event->kind != MT_EVENT_ALLOC || event->size_bytes <= UINT64_C(1) << 48);
     check(event->device < source->symbols.device_count);
     check(event->thread < source->symbols.thread_count);
     check(event->heap < source->symbols.heap_count);
@@ -71,7 +71,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mt_feed *feed = NULL;
     struct mt_error error;
 
-    (void)mt_rows_probe(data, size);
     if (mt_feed_open_memory(data, size, &feed, &error) != MT_OK)
         return 0;
     if (mt_rows_open(feed, &source, &error) == MT_OK) {
@@ -82,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(first.count > 1 && first.count == second.count && first.hash == second.hash);
         check(integrity->events_invalid == 0 && integrity->frames_damaged == 0);
         /* a lost free adds an event, and the end is one */
-        if (*data != '{' && (size < 4 || memcmp(data, "\x28\xb5\x2f\xfd", 4) != 0))
+        if (*data != '{' && mt_rows_probe(data, size)) /* it is not compressed */
             check(first.count - 1 - first.lost + integrity->records_damaged <=
                   count_lines(data, size));
         mt_source_close(source);

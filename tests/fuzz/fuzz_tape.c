@@ -40,6 +40,9 @@ static void set_commits(struct mt_tape *head, struct fuzz_input *input)
         commit->events_written = fuzz_number(input, 1);
         commit->dropped_written = fuzz_number(input, 2);
         commit->last_t_ns = fuzz_number(input, 8);
+        commit->part = fuzz_number(input, 1);
+        commit->events_before = fuzz_number(input, 1);
+        commit->part_before_events = fuzz_number(input, 1);
     }
     atomic_store(&head->current_commit, (uint32_t)fuzz_number(input, 1));
 }
@@ -108,6 +111,8 @@ static void make_tape(struct tape_image *image, struct fuzz_input *input)
     set_clock(head, input, shape);
     if (shape & 2)
         set_commits(head, input);
+    if (shape & 64)
+        head->ring_ns = fuzz_number(input, 8);
     atomic_store(&head->closed, shape >> 2 & 1);
     atomic_store(&head->dropped_events, shape & 8 ? fuzz_number(input, 8) : 0);
     atomic_store(&head->next_seq, shape & 16 ? fuzz_number(input, 8) : events % 64);

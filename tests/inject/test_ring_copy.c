@@ -9,7 +9,7 @@
 
 #include "ring.h"
 
-enum { MOST = 1 << 16 };
+enum { MOST = (1 << 16) + 8 };
 
 struct cut {
     struct mt_symbols symbols;
@@ -30,7 +30,7 @@ static void open_cut(struct cut *cut, const struct mt_source *source)
     assert_int_equal(mt_symbols_init(&cut->symbols), MT_OK);
     cut->fd = dup(fileno(file));
     fclose(file);
-    cut->alive = mt_alive_state_new();
+    cut->alive = mt_alive_state_new(&cut->symbols);
     assert_non_null(cut->alive);
     assert_int_equal(mt_writer_new(cut->fd, source ? &source->header : &none,
                                    source ? &source->symbols : &cut->symbols, NULL, &cut->writer,
@@ -194,7 +194,7 @@ static void open_ranges_and_buffers(void **state)
     assert_int_equal(events[2].kind, MT_EVENT_COMMUNICATOR);
     assert_int_equal(events[3].kind, MT_EVENT_DROPPED); /* what is lost stays counted */
     assert_int_equal(events[3].size_bytes, 11);
-    assert_false(events[3].flags & MT_EVENT_INITIAL);
+    assert_true(events[3].flags & MT_EVENT_INITIAL); /* the next part repeats it */
     close_cut(&cut);
 }
 
@@ -317,13 +317,95 @@ static void recordings_are_cut(void **state)
     }
 }
 
+/* A part begins with the sum of what was lost before it. Writes such a part; the caller closes it.
+ */
+static struct mt_source *make_part(struct cut *cut, bool is_second)
+{
+    struct mt_error error = {0};
+    struct mt_source *source;
+    struct mt_event event = {.kind = MT_EVENT_DROPPED, .size_bytes = 7, .stack = MT_NO_ID};
+
+    open_cut(cut, NULL);
+    assert_int_equal(mt_symbols_string(&cut->symbols, "why", 3, &event.name), MT_OK);
+    event.t_ns = 50;
+    if (is_second) {
+        add(cut, event);
+        assert_int_equal(mt_alive_state_write(cut->alive, cut->writer, 77, &cut->next_seq, &error),
+                         MT_OK);
+        event = (struct mt_event){.kind = MT_EVENT_ALLOC,
+                                  .addr = 1,
+                                  .size_bytes = 1,
+                                  .stack = MT_NO_ID,
+                                  .name = MT_NO_ID};
+        event.t_ns = 80;
+    }
+    event.seq = cut->next_seq;
+    assert_int_equal(mt_writer_add(cut->writer, &event, &error), MT_OK);
+    assert_int_equal(mt_writer_finish(cut->writer, &error), MT_OK);
+    assert_int_equal(mt_trace_open_fd(cut->fd, UINT64_MAX, &source, &error), MT_OK);
+    return source;
+}
+
+/* Whether the loss is kept as an event or was before the first one, it counts once. */
+static void losses_of_two_parts_count_once(void **state)
+{
+    static struct mt_event events[MOST];
+
+    (void)state;
+    for (uint64_t from_t_ns = 0; from_t_ns < 100; from_t_ns += 80) {
+        struct cut first, second, cut;
+        struct mt_source *one = make_part(&first, false), *two = make_part(&second, true);
+        struct mt_ring_copy copy = {.from_t_ns = from_t_ns};
+        struct mt_error error = {0};
+        uint64_t lost = 0;
+        size_t count;
+
+        open_cut(&cut, two);
+        copy.writer = cut.writer;
+        copy.alive = cut.alive;
+        assert_int_equal(mt_ring_copy_source(&copy, one, true, &error), MT_OK);
+        assert_int_equal(mt_ring_copy_source(&copy, two, false, &error), MT_OK);
+        assert_int_equal(mt_ring_copy_end(&copy, 0, &error), MT_OK);
+        count = read_cut(&cut, events);
+        while (count-- > 0)
+            lost += events[count].kind == MT_EVENT_DROPPED ? events[count].size_bytes : 0;
+        assert_int_equal(lost, 7);
+        assert_int_equal(copy.kept + copy.left_out, 2);
+        close_cut(&cut);
+        mt_source_close(one);
+        mt_source_close(two);
+        close_cut(&first);
+        close_cut(&second);
+    }
+}
+
+/* Ranges beyond the limit are lost, and so is as much of their ends. */
+static void too_many_open_ranges(void **state)
+{
+    static struct mt_event events[MOST];
+    struct cut cut;
+    uint32_t step;
+
+    (void)state;
+    open_cut(&cut, NULL);
+    assert_int_equal(mt_symbols_string(&cut.symbols, "step", 4, &step), MT_OK);
+    for (uint64_t i = 0; i < MT_ALIVE_MAX_RANGES + 3; i++)
+        add(&cut, (struct mt_event){.kind = MT_EVENT_PHASE_PUSH, .name = step, .aux_bytes = i});
+    add(&cut,
+        (struct mt_event){.kind = MT_EVENT_PHASE_POP, .name = step}); /* of one without place */
+    assert_int_equal(state_of(&cut, events), MT_ALIVE_MAX_RANGES + 1);
+    assert_int_equal(events[MT_ALIVE_MAX_RANGES - 1].aux_bytes, MT_ALIVE_MAX_RANGES - 1);
+    assert_int_equal(events[MT_ALIVE_MAX_RANGES].kind, MT_EVENT_DROPPED);
+    assert_int_equal(events[MT_ALIVE_MAX_RANGES].size_bytes, 2);
+    close_cut(&cut);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mapped_ranges_are_cut),
-        cmocka_unit_test(order_and_frees),
-        cmocka_unit_test(open_ranges_and_buffers),
-        cmocka_unit_test(recordings_are_cut),
+        cmocka_unit_test(mapped_ranges_are_cut),   cmocka_unit_test(order_and_frees),
+        cmocka_unit_test(open_ranges_and_buffers), cmocka_unit_test(losses_of_two_parts_count_once),
+        cmocka_unit_test(too_many_open_ranges),    cmocka_unit_test(recordings_are_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

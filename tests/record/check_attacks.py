@@ -197,7 +197,7 @@ def owner_and_mode(bench):
     check(recover(bench).returncode == 0, "a sound trace")
     check(trace.stat().st_mode & 0o7777 == 0o640, f"{trace.stat().st_mode:o}")
     tape.write_bytes(kept[1])
-    tapes.change(tape, tapes.commit_of(tape)[4], bytes(40))  # nothing was written
+    tapes.change(tape, tapes.commit_of(tape)[4], bytes(tapes.COMMIT_BYTES))  # nothing was written
     trace.unlink()
     check(recover(bench).returncode == 0, "a tape alone")
     check(trace.stat().st_mode & 0o7777 == 0o600, f"{trace.stat().st_mode:o}")
@@ -246,8 +246,48 @@ def tapes_of_any_size(bench):
         check(done.returncode == 3 and trace.read_bytes() == before, f"{slots} slots: {done}")
 
 
+def ring_without_a_part(bench):
+    """Tapes of a ring whose current part is none: of no bytes, and a trace to which a tape was added."""
+    trace, tape = tapes.leave(bench)
+    good = tapes.bytes_of(trace, tape)
+    at = tapes.commit_of(tape)[4]
+    tapes.change(tape, tapes.RING, struct.pack("<Q", 1_000_000_000))
+    tapes.change(tape, at, bytes(tapes.COMMIT_BYTES))
+    tapes.change(tape, at + tapes.PART, struct.pack("<Q", 1))
+    check_refused(bench, [trace, tape], word=b"damaged")
+    tape.write_bytes(good[1])
+    check(recover(bench).returncode == 0, "a sound trace")
+    part = bench.work / f"{GOOD}.part"
+    trace.rename(part)
+    trace.write_bytes(good[0])
+    tape.write_bytes(good[1])
+    tapes.change(tape, tapes.RING, struct.pack("<Q", 1_000_000_000))
+    tapes.change(tape, at + tapes.PART, struct.pack("<Q", 1))
+    check_refused(bench, [trace, tape, part], word=b"the tape is damaged")
+    part.unlink()
+
+
+def foreign_file_for_a_part(bench):
+    """The current part is TRACE.part; a file of somebody else at TRACE is not replaced."""
+    trace, tape = tapes.leave(bench)
+    at = tapes.commit_of(tape)[4]
+    part = trace.rename(bench.work / f"{GOOD}.part")
+    trace.write_text("mine")
+    tapes.change(tape, tapes.RING, struct.pack("<Q", 1_000_000_000))
+    tapes.change(tape, at + tapes.PART, struct.pack("<Q", 1))
+    check_refused(bench, [trace, tape, part], word=b"another recording")
+    part.unlink()
+
+
+def tape_of_another_version(bench):
+    trace, tape = tapes.leave(bench)
+    tapes.change(tape, tapes.TAPE_VERSION, struct.pack("<I", tapes.VERSION - 1))
+    check_refused(bench, [trace, tape], word=b"recover it with the memtrace that recorded it")
+
+
 if __name__ == "__main__":
     sys.exit(main([text_beside_a_tape, links_are_not_followed, names_of_temporaries,
                    tape_of_another_trace, tape_is_no_file, tape_shrinks, damaged_trace,
                    counts_differ, time_goes_back, tape_that_stayed, copied_folder, torn_header, owner_and_mode,
-                   program_replaces_its_trace, program_lies_in_the_list, tapes_of_any_size]))
+                   program_replaces_its_trace, program_lies_in_the_list, tapes_of_any_size,
+                   ring_without_a_part, foreign_file_for_a_part, tape_of_another_version]))

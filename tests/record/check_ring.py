@@ -4,17 +4,32 @@ before them, however the program ends. ringed.c keeps the book that the traces a
 import json
 import os
 import re
+import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
 
-from ring_book import EXIT, FORK, REFUSE, Book, Trace, compare
+from ring_book import EXIT, FORK, PATIENCE_S, REFUSE, SANDBOX, Book, Trace, compare
 from support import check, command_of, main, only
-from tapes import is_running
+from tapes import PART, change, commit_of, is_running
 
 SECOND_NS = 1_000_000_000
 THREADS, LIVE = 3, 40
+
+
+def wait_for(what, process=None, pause=0.01):
+    """Until what() is true; not forever, and not if the process has ended."""
+    until = time.monotonic() + PATIENCE_S
+    while not what():
+        check(process is None or process.poll() is None, "it ended")
+        check(time.monotonic() < until, f"nothing happened in {PATIENCE_S} s")
+        time.sleep(pause)
+
+
+def wait_for_end(pid):
+    wait_for(lambda: not is_running(pid))
 
 
 def start(bench, *options, ring="1s", live=LIVE, events=6000):
@@ -23,10 +38,13 @@ def start(bench, *options, ring="1s", live=LIVE, events=6000):
     book = Book(bench.work / "book")
     process = bench.start(bench.memtrace, "record", "--no-summary", "--stacks", "none", "--ring", ring, *place, "--",
                           bench.build / "tests" / "ringed", "book", THREADS, live, events, 0)
-    while book.ready() < THREADS:
-        check(process.poll() is None, f"it ended: {process.returncode}")
-        time.sleep(0.01)
+    wait_for(lambda: book.ready() >= THREADS, process)
     return book, process
+
+
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
 
 
 def part_exists(bench):
@@ -48,9 +66,7 @@ def newest_part(bench):
 def turn(bench, process, parts=3):
     """Waits until the ring has begun `parts` more parts."""
     wanted = newest_part(bench) + parts
-    while newest_part(bench) < wanted:
-        check(process.poll() is None, f"it ended: {process.returncode}")
-        time.sleep(0.02)
+    wait_for(lambda: newest_part(bench) >= wanted, process, 0.02)
 
 
 def check_trace(bench, book, name="run.trace.zst", live=LIVE, ring_ns=SECOND_NS, exact=False):
@@ -111,8 +127,7 @@ def both_killed(bench):
     process.kill()
     process.wait(timeout=600)
     os.kill(child, signal.SIGKILL)
-    while is_running(child):
-        time.sleep(0.01)
+    wait_for_end(child)
     hint = bench.run(bench.memtrace, "info", "run.trace.zst").stderr
     check(b"memtrace recover" in hint, f"no hint: {hint}")
     done = bench.run(bench.memtrace, "recover", "run.trace.zst")
@@ -129,11 +144,11 @@ def launcher_alone_killed(bench):
     process.kill()
     process.wait(timeout=600)
     book.order(EXIT)
-    while is_running(child):
-        time.sleep(0.01)
+    wait_for_end(child)
     done = bench.run(bench.memtrace, "recover", "run.trace.zst")
     check(done.returncode == 0, f"{done}")
     check_trace(bench, book, exact=True)
+    bench.check_left("book", "run.trace.zst")
 
 
 def at_signal(bench):
@@ -142,10 +157,14 @@ def at_signal(bench):
     turn(bench, process, 2)
     process.send_signal(signal.SIGUSR2)
     saved = bench.work / "run-saved-1.trace.zst"
-    while not saved.exists():
-        check(process.poll() is None, f"it ended: {process.returncode}")
-        time.sleep(0.01)
+    wait_for(saved.exists, process)
+    with open(f"/proc/{command_of(process, 'ringed')}/status", encoding="ascii") as file:
+        ignored = int(re.search(r"SigIgn:\s*(\w+)", file.read()).group(1), 16)
+    check(not ignored >> (signal.SIGUSR2 - 1) & 1, "the program got the disposition of memtrace")
     book.order(EXIT)
+    while process.poll() is None:  # also while the parts are put together
+        process.send_signal(signal.SIGUSR2)
+        time.sleep(0.002)
     status, err = end(process)
     check_trace(bench, book, saved.name)
     check(status == 0 and "run-saved-1.trace.zst: " in err, f"{status} {err}")
@@ -165,6 +184,30 @@ def at_oom(bench):
     check(trace.refused == 1, f"{trace.refused} refusals are in the saved trace")
     trace = check_trace(bench, book, exact=True)
     check(not trace.refused, "the ring is longer than its time")
+
+
+def saver_dies(bench):
+    """Each save that fails gets a line: the name is too long, and the process that saves is killed."""
+    long = "r" * 238 + ".trace.zst"  # has room for .part, and not for -saved-1
+    book, process = start(bench, "-o", long)
+    process.send_signal(signal.SIGUSR2)
+    time.sleep(1)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and err.count("could not be saved") == 1 and "File name too long" in err
+          and "nothing was saved" not in err, f"{status} {err}")
+    (bench.work / long).unlink()
+    book, process = start(bench)
+    before = set(children(process))
+    process.send_signal(signal.SIGUSR2)
+    # it waits 0.3 s for the writer before it saves
+    wait_for(lambda: set(children(process)) - before, process, 0.001)
+    os.kill(only(set(children(process)) - before), signal.SIGKILL)
+    time.sleep(0.5)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and err.count("could not be saved") == 1, f"{status} {err}")
+    check(not (bench.work / "run-saved-1.trace.zst").exists(), "it was saved")
 
 
 def more_alive_than_events(bench):
@@ -192,9 +235,7 @@ def saved_early(bench):
     """A save before the ring is full is whole."""
     book, process = start(bench, ring="5m")
     process.send_signal(signal.SIGUSR2)
-    while not (bench.work / "run-saved-1.trace.zst").exists():
-        check(process.poll() is None, f"it ended: {process.returncode}")
-        time.sleep(0.01)
+    wait_for((bench.work / "run-saved-1.trace.zst").exists, process)
     book.order(EXIT)
     status, err = end(process)
     check(status == 0 and "left out" not in err, f"{status} {err}")
@@ -224,8 +265,7 @@ def document(bench):
     book, process = start(bench, "--json", "-o", "run.trace.zst")
     turn(bench, process, 2)
     process.send_signal(signal.SIGUSR2)
-    while not (bench.work / "run-saved-1.trace.zst").exists():
-        time.sleep(0.01)
+    wait_for((bench.work / "run-saved-1.trace.zst").exists, process)
     book.order(EXIT)
     status, err = end(process)
     traces = {os.path.basename(trace["path"]): trace for trace in json.loads(err)["traces"]}
@@ -242,13 +282,63 @@ def document(bench):
 
 
 def foreign_part(bench):
-    """A file of somebody else with the name of the second part is not changed."""
-    (bench.work / "run.trace.zst.part").write_text("mine")
-    done = bench.run(bench.memtrace, "record", "--no-summary", "--ring", "1s", "-o", "run.trace.zst", bench.recorded,
-                     "exit", "0")
-    check(done.returncode == 0, f"{done}")
-    check((bench.work / "run.trace.zst.part").read_text() == "mine", "it was changed")
-    check(len(bench.traces()) == 1 and not (bench.work / "run.trace.zst").exists(), f"{bench.traces()}")
+    """A file of somebody else with the name of the second part is not changed: any contents, none, and a trace."""
+    part = bench.work / "run.trace.zst.part"
+    check(bench.run(bench.memtrace, "record", "--no-summary", "-o", "whole.trace.zst", bench.recorded, "exit", "0")
+          .returncode == 0, "a trace")
+    for contents in (b"mine", b"", (bench.work / "whole.trace.zst").read_bytes()):
+        part.write_bytes(contents)
+        done = bench.run(bench.memtrace, "record", "--no-summary", "--ring", "1s", "-o", "run.trace.zst",
+                         bench.recorded, "exit", "0")
+        check(done.returncode == 0, f"{done}")
+        check(part.read_bytes() == contents, "it was changed")
+        check(len(bench.traces()) == 2 and not (bench.work / "run.trace.zst").exists(), f"{bench.traces()}")
+        for trace in set(bench.traces()) - {bench.work / "whole.trace.zst"}:
+            trace.unlink()
+
+
+def name_taken(bench):
+    """Somebody takes the name of the next part: the ring grows, and memtrace and the trace say so."""
+    book, process = start(bench, ring="3s")
+    part = bench.work / "run.trace.zst.part"
+    check(not part.exists(), "too late")
+    part.write_text("mine")
+    time.sleep(4)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and err.count("the ring cannot continue") == 2, f"{status} {err}")
+    check("not recorded: the ring cannot continue" in err and "File exists" in err, err)
+    check(part.read_text() == "mine", "it was changed")
+
+
+def no_descriptor(bench):
+    """The next file cannot be created: the part before the current one stays."""
+    book, process = start(bench)
+    turn(bench, process, 2)
+    child = command_of(process, "ringed")
+    resource.prlimit(child, resource.RLIMIT_NOFILE, (0, resource.prlimit(child, resource.RLIMIT_NOFILE)[1]))
+    time.sleep(2)
+    before = newest_part(bench)
+    time.sleep(1.5)
+    check(newest_part(bench) == before, "it has turned")
+    check((bench.work / "run.trace.zst").exists() and part_exists(bench), "a part is gone")
+    os.kill(child, signal.SIGKILL)
+    status, err = end(process)
+    check(status == -signal.SIGKILL and "not recorded: the ring cannot continue" in err, f"{status} {err}")
+    check_trace(bench, book)
+
+
+def sandboxed(bench):
+    """A filter that the program installs ends it if a file is created or removed: it goes on, and the ring grows."""
+    book, process = start(bench)
+    turn(bench, process, 2)
+    book.order(SANDBOX)
+    time.sleep(2.5)
+    check(process.poll() is None, f"it ended: {process.returncode}")
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and "the program is sandboxed" in err, f"{status} {err}")
+    check_trace(bench, book, exact=True)
 
 
 def change_a_byte(content):
@@ -259,27 +349,68 @@ def cut_the_end(content):
     del content[len(content) * 3 // 4:]
 
 
+def damage_the_header(content):
+    content[24] ^= 0xFF
+
+
+def forget_the_contents(content):
+    """As after a kill between the creation of a part and its header."""
+    content.clear()
+
+
 def damaged_part(bench):
-    """The part before the last is damaged: the last one is kept, and the header says so."""
-    for damage in (change_a_byte, cut_the_end):
+    """The part before the last is damaged: the last one is kept, and the header says so. For both names."""
+    for turns in (3, 4):
         book, process = start(bench)
-        turn(bench, process)
+        turn(bench, process, turns)
         child = command_of(process, "ringed")
         process.kill()
         process.wait(timeout=600)
         os.kill(child, signal.SIGKILL)
-        while is_running(child):
-            time.sleep(0.01)
-        parts = [bench.work / "run.trace.zst", bench.work / "run.trace.zst.part"]
-        old = min(parts, key=lambda path: path.stat().st_mtime_ns)
-        content = bytearray(old.read_bytes())
-        damage(content)
-        old.write_bytes(content)
-        done = bench.run(bench.memtrace, "recover", "run.trace.zst")
-        check(done.returncode in (0, 5) and b"not recorded: a part of the ring" in done.stdout, f"{done}")
-        trace = Trace(bench.memtrace, bench.work / "run.trace.zst", bench.environment())
-        complaints, _ = compare(trace, book, THREADS, LIVE)
-        check(not complaints, f"{complaints}")
+        wait_for_end(child)
+        trace, part, tape = (bench.work / f"run.trace.zst{suffix}" for suffix in ("", ".part", ".tape"))
+        good = [path.read_bytes() for path in (trace, part, tape)]
+        number = struct.unpack_from("<Q", good[2], commit_of(tape)[4] + PART)[0]
+        for damage in (change_a_byte, cut_the_end, damage_the_header, forget_the_contents):
+            for path, content in zip((trace, part, tape), good):
+                path.write_bytes(content)
+            old = trace if number & 1 else part
+            content = bytearray(old.read_bytes())
+            damage(content)
+            old.unlink()  # the new file is another one
+            old.write_bytes(content)
+            done = bench.run(bench.memtrace, "recover", "run.trace.zst")
+            check(done.returncode in (0, 5) and b"not recorded: a part of the ring" in done.stdout,
+                  f"{damage.__name__} of {number}: {done}")
+            kept = Trace(bench.memtrace, trace, bench.environment())
+            complaints, _ = compare(kept, book, THREADS, LIVE)
+            check(not complaints, f"{damage.__name__}: {complaints}")
+            check(not part.exists() and not tape.exists(), f"{damage.__name__}: a file is left")
+        trace.unlink()
+        (bench.work / "book").unlink()
+
+
+def time_goes_back(bench):
+    """Both files hold the same part, and the tape says that they follow each other: a damaged part."""
+    book, process = start(bench)
+    turn(bench, process)
+    wait_for(lambda: 1000 < commit_of(bench.work / "run.trace.zst.tape")[2] < 4000, process)
+    child = command_of(process, "ringed")
+    process.kill()
+    process.wait(timeout=600)
+    os.kill(child, signal.SIGKILL)
+    wait_for_end(child)
+    trace, part, tape = (bench.work / f"run.trace.zst{suffix}" for suffix in ("", ".part", ".tape"))
+    trace_bytes, _, events, _, at = commit_of(tape)
+    number = struct.unpack_from("<Q", tape.read_bytes(), at + PART)[0]
+    current = (part if number & 1 else trace).read_bytes()[:trace_bytes]
+    for path in (trace, part):
+        path.write_bytes(current)
+    change(tape, at + PART, struct.pack("<QQQQ", number + 1, events, 0, events))
+    done = bench.run(bench.memtrace, "recover", "run.trace.zst")
+    check(done.returncode == 3 and b"a part of the ring is damaged: event" in done.stderr
+          and b"running" not in done.stderr, f"{done}")
+    check(trace.read_bytes() == current and part.exists() and tape.exists() and book.ready(), "a file was changed")
 
 
 def full_disk(bench):
@@ -320,5 +451,6 @@ def wrong_times(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([after_exit, after_kill, both_killed, launcher_alone_killed, at_signal, at_oom, more_alive_than_events,
-                   short_run, saved_early, several_processes, document, foreign_part, damaged_part, full_disk, wrong_times]))
+    sys.exit(main([after_exit, after_kill, both_killed, launcher_alone_killed, at_signal, at_oom, saver_dies,
+                   more_alive_than_events, short_run, saved_early, several_processes, document, foreign_part, name_taken, no_descriptor,
+                   sandboxed, damaged_part, time_goes_back, full_disk, wrong_times]))

@@ -7,10 +7,10 @@ import subprocess
 import time
 
 MAX_THREADS, LOG, MAX_LIVE = 8, 1 << 19, 1 << 16
-ENTRY, HEAD = 16, 64
+ENTRY, HEAD, PATIENCE_S = 16, 64, 300
 THREAD_BYTES = HEAD + ENTRY * (LOG + MAX_LIVE)
 BOOK_BYTES = HEAD + MAX_THREADS * THREAD_BYTES
-NONE, REFUSE, EXIT, FORK = range(4)
+NONE, REFUSE, EXIT, FORK, SANDBOX = range(5)
 
 
 class Book:
@@ -26,7 +26,10 @@ class Book:
     def order(self, what):
         """Gives an order and waits until it is obeyed."""
         struct.pack_into("Q", self.map, 0, what)
+        until = time.monotonic() + PATIENCE_S
         while what != EXIT and struct.unpack_from("Q", self.map, 0)[0]:
+            if time.monotonic() > until:
+                raise TimeoutError(f"order {what} is not obeyed")
             time.sleep(0.001)
 
     def count(self, thread):

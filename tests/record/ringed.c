@@ -8,18 +8,22 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { MAX_THREADS = 8, LOG = 1 << 19, MAX_LIVE = 1 << 16, BATCH = 8, EVENTS_PER_BLOCK = 3 };
-enum { ORDER_NONE, ORDER_REFUSE, ORDER_EXIT, ORDER_FORK };
+enum { ORDER_NONE, ORDER_REFUSE, ORDER_EXIT, ORDER_FORK, ORDER_SANDBOX };
 
 struct entry {
     uint64_t addr, size; /* size 0: freed */
@@ -103,6 +107,32 @@ static void replace(struct thread_book *mine, struct entry *block, uint64_t coun
     enter(mine, addr, size);
 }
 
+#ifdef SYS_unlink
+#define OTHER_UNLINK SYS_unlink
+#else
+#define OTHER_UNLINK SYS_unlinkat
+#endif
+
+/* From now on, a system call that creates or removes a file ends the process. */
+static void enter_sandbox(void)
+{
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OTHER_UNLINK, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlinkat, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_CREAT, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof lines / sizeof *lines, lines};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter))
+        give_up("seccomp");
+}
+
 static void obey(void)
 {
     unsigned long long addr;
@@ -118,6 +148,7 @@ static void obey(void)
             _exit(91);
         }
         break;
+    case ORDER_SANDBOX: enter_sandbox(); break;
     case ORDER_EXIT: return;
     default: break;
     }

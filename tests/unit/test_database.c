@@ -13,6 +13,7 @@
 #include "database_writer.h"
 #include "dice.h"
 #include "named_questions.h"
+#include "nsys_parts.h"
 
 static char folder[] = "/tmp/memtrace-database-XXXXXX";
 static char path[64];
@@ -20,6 +21,7 @@ static const struct mt_database_library *library;
 
 struct answer {
     unsigned columns, rows, most_rows;
+    bool is_late;
     int64_t first; /* the first integer of the first row */
 };
 
@@ -53,6 +55,7 @@ static enum mt_status ask(const char *sql, struct answer *answer, struct mt_erro
     const struct mt_database_question question = {.path = path,
                                                   .sql = sql,
                                                   .time_limit_ns = 500000000,
+                                                  .is_late = &answer->is_late,
                                                   .context = answer,
                                                   .on_columns = count_columns,
                                                   .on_row = count_row};
@@ -298,11 +301,14 @@ static void hostile_databases(void **state)
     make_database(hostile);
     before = read_file();
     expect_refused("SELECT * FROM endless", MT_ERR_USAGE, "it took more than");
+    assert_int_equal(ask("SELECT * FROM endless", &answer, &error), MT_ERR_USAGE);
+    assert_true(answer.is_late);
     expect_refused("SELECT * FROM opens", MT_ERR_USAGE, "load_extension");
     expect_refused("SELECT * FROM itself", MT_ERR_USAGE, "circularly defined");
     expect_refused("INSERT INTO target VALUES (1)", MT_ERR_USAGE, READS);
     assert_int_equal(ask("SELECT y FROM computed", &answer, &error), MT_OK);
     assert_int_equal(answer.first, 2);
+    assert_false(answer.is_late);
     expect_unchanged(&before);
     free(before.bytes);
 }
@@ -441,13 +447,31 @@ static void values_of_parameters(void **state)
     mt_parameters_release(&parameters);
 }
 
+static enum mt_status be_late(const struct mt_database_question *question, struct mt_error *error)
+{
+    *question->is_late = true;
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it took more than 3 s");
+}
+
+/* A question has what is left of the importer's time. */
+static void an_importer_says_its_own_limit(void **state)
+{
+    static const struct mt_database_library late = {.ask = be_late};
+    struct mt_source *source = NULL;
+    struct mt_error error;
+
+    (void)state;
+    assert_int_equal(mt_nsys_read("a.sqlite", &late, &source, &error), MT_ERR_UNSUPPORTED);
+    assert_string_equal(error.text, "reading the database took more than 900 s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_only_read), cmocka_unit_test(what_reads_is_answered),
         cmocka_unit_test(hostile_databases),    cmocka_unit_test(wal_leaves_nothing),
         cmocka_unit_test(damaged_databases),    cmocka_unit_test(named_questions),
-        cmocka_unit_test(values_of_parameters),
+        cmocka_unit_test(values_of_parameters), cmocka_unit_test(an_importer_says_its_own_limit),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

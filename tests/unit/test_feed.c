@@ -383,6 +383,30 @@ static void test_watch(void **state)
     assert_int_equal(followed.read_bytes, PIPE_LENGTH);
 }
 
+/* Decoders would wait for room without end. */
+static void test_no_room(void **state)
+{
+    static const char text[] = "some text";
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
+        struct mt_buf raw = {0};
+        struct mt_error error = {.text = ""};
+        struct mt_feed *feed = NULL;
+        char bytes[sizeof text];
+        size_t got = 1;
+
+        compressors[i](&raw, text, sizeof text);
+        assert_int_equal(mt_feed_open_memory(raw.data, raw.length, &feed, &error), MT_OK);
+        assert_int_equal(mt_feed_read(feed, bytes, 0, &got, &error), MT_OK);
+        assert_int_equal(got, 0);
+        assert_int_equal(mt_feed_read(feed, bytes, sizeof bytes, &got, &error), MT_OK);
+        assert_int_equal(got, sizeof text);
+        mt_feed_close(feed);
+        mt_buf_release(&raw);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_pickle_bomb),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_no_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

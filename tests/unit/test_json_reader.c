@@ -229,7 +229,7 @@ static enum mt_status read_values(const struct mt_buf *text, struct mt_buf *out)
         if (json.token == MT_JSON_INTEGER)
             mt_buf_printf(out, "%lld", (long long)json.integer);
         else if (json.token == MT_JSON_NUMBER)
-            mt_buf_printf(out, "%a", mt_json_reader_double(&json));
+            mt_buf_printf(out, "%a", strtod(json.text, NULL));
         else if (json.token == MT_JSON_KEY || json.token == MT_JSON_TEXT)
             mt_buf_add(out, json.text, json.length);
         mt_buf_add_char(out, ' ');
@@ -333,13 +333,51 @@ static void test_long_texts(void **state)
         assert_int_equal(mt_json_reader_next(&json, &error), MT_OK);
         assert_int_equal(json.token, MT_JSON_TEXT);
         assert_int_equal(json.text_is_cut, text.length - 7 > MT_JSON_TEXT_BYTES);
-        assert_int_equal(json.texts_cut, json.text_is_cut);
         assert_int_equal(json.length, json.text_is_cut ? i % 2 ? 65535 : 65536 : text.length - 7);
         assert_memory_equal(json.text, text.data + 2, json.length);
         assert_int_equal(json.text[json.length], 0);
         assert_int_equal(mt_json_reader_next(&json, &error), MT_OK);
         assert_int_equal(json.integer, 7);
         assert_int_equal(json.offset, text.length - 2);
+        close_text(&json, feed);
+        mt_buf_release(&text);
+    }
+}
+
+/* The text begins at the buffer's first byte (room 0) or elsewhere, and any byte of an escape is
+ * the last one of the buffer. */
+static void test_long_texts_with_escapes(void **state)
+{
+    enum { BUFFER_BYTES = 256 * 1024 };
+    static const char *const pieces[] = {"\\n", "\\u20ac", "x\\\\"};
+
+    (void)state;
+    for (size_t i = 0; i < 16 * MT_ARRAY_LEN(pieces); i++) {
+        const size_t room = i % 2 ? 100 : 0, shift = i / 2 % 8;
+        const char *piece = pieces[i / 16];
+        struct mt_error error = {.text = ""};
+        struct mt_buf text = {0};
+        struct mt_json_reader json;
+        struct mt_feed *feed;
+
+        while (text.length < room)
+            mt_buf_add_char(&text, ' ');
+        mt_buf_add_text(&text, "[\"");
+        while (text.length < room + 2 + shift)
+            mt_buf_add_char(&text, 'a');
+        while (text.length < 3 * BUFFER_BYTES)
+            mt_buf_add_text(&text, piece);
+        mt_buf_add_text(&text, "\", 7]");
+        open_text(&json, &feed, text.data, text.length);
+        assert_int_equal(mt_json_reader_next(&json, &error), MT_OK);
+        if (mt_json_reader_next(&json, &error) != MT_OK)
+            fail_msg("%s after %zu: %s", piece, shift, error.text);
+        assert_true(json.text_is_cut);
+        assert_int_equal(mt_json_reader_next(&json, &error), MT_OK);
+        assert_int_equal(json.integer, 7);
+        assert_int_equal(json.offset, text.length - 2);
+        assert_int_equal(mt_json_reader_next(&json, &error), MT_OK);
+        assert_int_equal(mt_json_reader_next(&json, &error), MT_END);
         close_text(&json, feed);
         mt_buf_release(&text);
     }
@@ -475,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_cut_everywhere),
         cmocka_unit_test(test_ends_of_the_buffer),
         cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_long_texts_with_escapes),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_skip),
         cmocka_unit_test(test_lines),

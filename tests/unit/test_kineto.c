@@ -25,19 +25,25 @@ struct read {
     struct mt_error error;
 };
 
-static struct read read_bytes(const char *bytes, size_t length)
+static void open_only(const char *bytes, size_t length, struct read *read)
 {
-    struct read read = {.error = {.text = ""}};
     char *copy = malloc(length + 1); /* sanitizers see a byte read after it */
-    struct mt_event_batch batch;
     struct mt_feed *feed;
 
     assert_non_null(copy);
     memcpy(copy, bytes, length);
-    assert_int_equal(mt_feed_open_memory(copy, length, &feed, &read.error), MT_OK);
-    read.status = mt_kineto_open(feed, &read.source, &read.error);
+    assert_int_equal(mt_feed_open_memory(copy, length, &feed, &read->error), MT_OK);
+    read->status = mt_kineto_open(feed, &read->source, &read->error);
     mt_feed_close(feed);
     free(copy);
+}
+
+static struct read read_bytes(const char *bytes, size_t length)
+{
+    struct read read = {.error = {.text = ""}};
+    struct mt_event_batch batch;
+
+    open_only(bytes, length, &read);
     if (read.status != MT_OK) {
         assert_true(read.error.text[0]);
         return read;
@@ -178,7 +184,7 @@ static void facts_of_the_header(void **state)
     mt_buf_release(&text);
 }
 
-/* Blocks of before whose frees are in the file, and one block for the others. */
+/* Blocks from before the profile whose frees are in the file, and one block for the others. */
 static void state_at_the_start(void **state)
 {
     static const struct memory list[] = {
@@ -262,12 +268,12 @@ static void stacks_and_phases(void **state)
                         "aten::mm||0;forward|/app/train.py|47;nn.Module: Linear_0||0;");
     assert_int_equal(read.events[4].kind, MT_EVENT_PHASE_PUSH); /* the memory event is within */
     assert_int_equal(read.events[6].kind, MT_EVENT_PHASE_POP);
-    assert_int_equal(read.events[7].kind, MT_EVENT_PHASE_POP); /* forward, at 20 */
-    assert_string_equal(stack_text(read.source, read.events[8].stack, &stack),
+    assert_string_equal(stack_text(read.source, read.events[7].stack, &stack),
                         "aten::add||0;forward|/app/train.py|47;nn.Module: Linear_0||0;");
-    assert_int_equal(read.events[9].kind, MT_EVENT_PHASE_POP); /* the step, at 31 */
-    assert_int_equal(read.events[10].stack, MT_NO_ID);
-    assert_int_equal(read.events[0].thread, read.events[10].thread);
+    assert_int_equal(read.events[8].kind, MT_EVENT_PHASE_POP); /* forward, at 20 */
+    assert_int_equal(read.events[9].stack, MT_NO_ID);
+    assert_int_equal(read.events[9].thread, read.events[0].thread);
+    assert_int_equal(read.events[10].kind, MT_EVENT_PHASE_POP); /* the step, at 31 */
     assert_true(read.source->header.has_stacks);
     mt_source_close(read.source);
     mt_buf_release(&text);
@@ -327,6 +333,208 @@ static void missing_events(void **state)
     }
 }
 
+/* Checks the level of gpu 0 after each time at which the file has a total. */
+static void expect_levels(const struct read *read, const struct memory *list, size_t count)
+{
+    uint64_t addrs[MT_ARRAY_LEN(read->events)], sizes[MT_ARRAY_LEN(read->events)], level = 0;
+    size_t live = 0, next = 0;
+
+    for (size_t i = 0; i < read->count && next < count; i++) {
+        const struct mt_event *event = &read->events[i];
+        size_t at = 0;
+
+        if (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_FREE_REQUESTED)
+            continue;
+        while (at < live && addrs[at] != event->addr)
+            at++;
+        assert_true(event->kind == MT_EVENT_ALLOC || at < live);
+        if (at < live) {
+            level -= sizes[at];
+            addrs[at] = addrs[--live];
+            sizes[at] = sizes[live];
+        }
+        if (event->kind == MT_EVENT_ALLOC) {
+            addrs[live] = event->addr;
+            sizes[live++] = event->size_bytes;
+            level += event->size_bytes;
+        }
+        if (read->events[i + 1].t_ns == event->t_ns && read->events[i + 1].kind != MT_EVENT_END)
+            continue;
+        assert_int_equal(level, list[next].allocated);
+        next++;
+    }
+    assert_int_equal(next, count);
+}
+
+/* What is missing is found, or one block takes up the difference. */
+static void levels_are_the_totals(void **state)
+{
+    static const struct {
+        uint64_t dropped;
+        struct memory list[4];
+    } rows[] = {
+        /* the allocation of 8192 is missing before the second event */
+        {1,
+         {{"1", 512, 512, 4096, 1, 0, 1, 7},
+          {"2", 512, 3072, 16384, 2, 0, 1, 7},
+          {"3", -2048, 1024, 8192, 3, 0, 1, 7},
+          {"4", 512, 1536, 8192, 4, 0, 1, 7}}},
+        /* allocations are missing, and their frees */
+        {2,
+         {{"1", 512, 512, 4096, 1, 0, 1, 7},
+          {"2", 512, 3072, 16384, 2, 0, 1, 7},
+          {"3", 512, 2560, 32768, 3, 0, 1, 7},
+          {"4", -512, 2048, 4096, 4, 0, 1, 7}}},
+        /* one address is freed twice, and no total has room for its allocation */
+        {1,
+         {{"1", -512, 1024, 4096, 1, 0, 1, 7},
+          {"2", -512, 512, 4096, 2, 0, 1, 7},
+          {"3", 512, 1024, 1048576, 3, 0, 1, 7},
+          {"4", 512, 1536, 4096, 4, 0, 1, 7}}},
+        /* a block is at the address that the block from before the profile usually has */
+        {0,
+         {{"1", 512, 8704, 512, 1, 0, 1, 7},
+          {"2", 512, 9216, 8192, 2, 0, 1, 7},
+          {"3", -512, 8704, 512, 3, 0, 1, 7},
+          {"4", -1024, 7680, 1024, 4, 0, 1, 7}}},
+        /* an address is allocated twice, and a free has another size */
+        {2,
+         {{"1", 512, 512, 4096, 1, 0, 1, 7},
+          {"2", 512, 1024, 4096, 2, 0, 1, 7},
+          {"3", -256, 768, 4096, 3, 0, 1, 7},
+          {"4", 512, 1280, 8192, 4, 0, 1, 7}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
+        struct read read = read_memory(rows[i].list, 4);
+
+        expect_levels(&read, rows[i].list, 4);
+        assert_int_equal(read.source->integrity.events_dropped, rows[i].dropped);
+        assert_int_equal(read.source->header.starts_in_middle, i == 2 || i == 3);
+        mt_source_close(read.source);
+    }
+}
+
+/* Totals that no blocks can have: the reading says so. */
+static void totals_that_contradict(void **state)
+{
+    static const struct memory lists[][3] = {
+        {{"1", 512, 512, 4096, 1, 0, 1, 7},
+         {"2", -512, 0, 8192, 2, 0, 1, 7},
+         {"3", 512, 512, 12288, 3, 0, 1, 7}},
+        {{"1", 4096, 512, 4096, 1, 0, 1, 7},
+         {"2", 512, 1024, 8192, 2, 0, 1, 7},
+         {"3", 512, 1536, 16384, 3, 0, 1, 7}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(lists); i++) {
+        struct read read = read_memory(lists[i], 3);
+
+        assert_int_equal(read.source->integrity.events_dropped, 1);
+        assert_int_equal(read.count, i ? 5 : 4); /* a free without a block is left out */
+        assert_false(read.source->header.starts_in_middle);
+        mt_source_close(read.source);
+    }
+}
+
+/* Blocks from before the profile have the time of the first event of any kind, so ranges keep their
+ * times. */
+static void ranges_before_the_memory(void **state)
+{
+    static const struct memory memory = {"1000", 512, 4096, 4096, 1, 0, 1, 7};
+    struct mt_buf text = {0};
+    struct read read;
+
+    (void)state;
+    mt_buf_add_text(&text, "{" ROWS);
+    add_memory(&text, &memory);
+    add_range(&text, "user_annotation", "early", "\"ts\": 10, \"dur\": 100");
+    mt_buf_add_text(&text, END);
+    read = read_text(text.data);
+    expect(&read, 0, MT_EVENT_ALLOC, 10000, 512, 4096 - 512);
+    expect(&read, 1, MT_EVENT_PHASE_PUSH, 10000, 0, 0);
+    expect(&read, 2, MT_EVENT_PHASE_POP, 110000, 0, 0);
+    expect(&read, 3, MT_EVENT_ALLOC, 1000000, 4096, 512);
+    mt_source_close(read.source);
+    mt_buf_release(&text);
+}
+
+/* A phase and an operation that end with a memory event have it, unless others start then. */
+static void ends_of_ranges(void **state)
+{
+    static const struct memory memory = {"20", 512, 512, 4096, 1, 0, 1, 7};
+
+    (void)state;
+    for (int is_followed = 0; is_followed < 2; is_followed++) {
+        struct mt_buf text = {0}, stack = {0};
+        const char *phase = NULL;
+        struct read read;
+
+        mt_buf_add_text(&text, "{" ROWS);
+        add_memory(&text, &memory);
+        add_range(&text, "user_annotation", "a", "\"ts\": 10, \"dur\": 10");
+        add_range(&text, "cpu_op", "a", "\"ts\": 10, \"dur\": 10");
+        if (is_followed)
+            add_range(&text, "user_annotation", "b", "\"ts\": 20, \"dur\": 10");
+        if (is_followed)
+            add_range(&text, "cpu_op", "b", "\"ts\": 20, \"dur\": 10");
+        mt_buf_add_text(&text, END);
+        read = read_text(text.data);
+        for (size_t i = 0; i < read.count; i++) {
+            const struct mt_event *event = &read.events[i];
+
+            if (event->kind == MT_EVENT_PHASE_PUSH)
+                phase = mt_symbols_text(&read.source->symbols, event->name);
+            if (event->kind == MT_EVENT_PHASE_POP)
+                phase = NULL;
+            if (event->kind != MT_EVENT_ALLOC)
+                continue;
+            assert_non_null(phase);
+            assert_string_equal(phase, is_followed ? "b" : "a");
+            assert_string_equal(stack_text(read.source, event->stack, &stack),
+                                is_followed ? "b||0;" : "a||0;");
+        }
+        mt_source_close(read.source);
+        mt_buf_release(&text);
+        mt_buf_release(&stack);
+    }
+}
+
+/* Operations that are too deep, threads that are too many, names that are too long. */
+static void limits(void **state)
+{
+    enum { DEPTH = 5000, THREADS = 65540, NAME = 70000 };
+    static char name[NAME + 1];
+    struct mt_buf text = {0};
+    struct read read;
+
+    (void)state;
+    memset(name, 'n', NAME);
+    mt_buf_add_text(&text, "{" ROWS);
+    for (int i = 0; i < DEPTH; i++)
+        add_range(&text, "cpu_op", "aten::mm", "\"ts\": 1, \"dur\": 9");
+    add_range(&text, "cpu_op", name, "\"ts\": 20, \"dur\": 1");
+    for (int i = 0; i < THREADS; i++)
+        mt_buf_printf(&text,
+                      "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"a\", \"tid\": %d, "
+                      "\"ts\": 5, \"dur\": 0},",
+                      i);
+    add_memory(&text, &(struct memory){"2", 512, 512, 4096, 1, 0, 1, 7});
+    mt_buf_add_text(&text, END);
+    open_only(text.data, text.length, &read);
+    assert_string_equal(
+        read.source->header.not_used,
+        "7 threads too many: their events have no thread\n" /* also that of the memory */
+        "1 name longer than 64 KiB: cut there\n"
+        "Total Reserved of gpu 0: 2,097,152 bytes at first, 2,097,152 at most, 0 "
+        "changes");
+    assert_int_equal(read.source->symbols.frames_cut, DEPTH - MT_MAX_STACK_DEPTH);
+    mt_source_close(read.source);
+    mt_buf_release(&text);
+}
+
 /* Host memory only if there is nothing else; one type of devices, CUDA first. */
 static void types_of_devices(void **state)
 {
@@ -334,6 +542,7 @@ static void types_of_devices(void **state)
         {"1", 8, 8, 64, 1, 0, 0, 7},
         {"2", 16, 16, 96, 2, 2, 20, 7},
         {"3", 512, 512, 4096, 3, 1, 1, 7},
+        {"4", 16, 16, 96, 4, 2, 12, 7},
     };
     struct read read = read_memory(list, 1);
 
@@ -347,13 +556,19 @@ static void types_of_devices(void **state)
     read = read_memory(list, 2);
     assert_int_equal(read.count, 2);
     assert_int_equal(read.events[0].device, 2);
-    assert_non_null(strstr(read.source->header.not_used, "Device Type 20: its allocator is taken"));
+    assert_non_null(strstr(read.source->header.not_used,
+                           "Device Type 20: read as if it were CUDA's allocator"));
     mt_source_close(read.source);
     read = read_memory(list, 3);
     assert_int_equal(read.count, 2);
     assert_int_equal(read.events[0].device, 1);
     assert_non_null(
         strstr(read.source->header.not_used, "1 event of other devices (Device Type 20)"));
+    mt_source_close(read.source);
+    read = read_memory(list, 4);
+    assert_int_equal(read.count, 2);
+    assert_non_null(strstr(read.source->header.not_used,
+                           "2 events of other devices (Device Type 20 and others)"));
     mt_source_close(read.source);
 }
 
@@ -372,31 +587,60 @@ static void events_that_are_impossible(void **state)
         const struct memory two[] = {good, list[i]};
         struct read read = read_memory(two, 2);
 
-        assert_int_equal(read.count, 2);
+        assert_int_equal(read.count, 3); /* with the loss and the end */
         assert_int_equal(read.source->integrity.records_damaged, 1);
         assert_non_null(strstr(read.source->integrity.first_error.text, "a memory event "));
         mt_source_close(read.source);
     }
 }
 
-/* The file lacks the free memory of the device, so it is an instant with a name. */
+static void add_out_of_memory(struct mt_buf *text, int device, int type)
+{
+    mt_buf_printf(text,
+                  "{\"ph\": \"i\", \"name\": \"[OutOfMemory]\", \"tid\": 7, \"ts\": 2, \"args\": "
+                  "{\"Bytes\": 1048576, \"Device Id\": %d, \"Device Type\": %d}},",
+                  device, type);
+}
+
+/* The driver refused a request, of the devices that the trace has. */
 static void out_of_memory(void **state)
 {
     static const struct memory memory = {"1", 512, 512, 4096, 1, 0, 1, 7};
+    static const struct memory host = {"1", 512, 512, 4096, 1, 0, 0, 7};
     struct mt_buf text = {0};
     struct read read;
 
     (void)state;
     mt_buf_add_text(&text, "{" ROWS);
     add_memory(&text, &memory);
-    mt_buf_add_text(&text, "{\"ph\": \"i\", \"name\": \"[OutOfMemory]\", \"tid\": 7, \"ts\": 2, "
-                           "\"args\": {\"Bytes\": 1048576, \"Device Id\": 0, \"Device Type\": "
-                           "1}}," END);
+    add_out_of_memory(&text, 5, 1);
+    add_out_of_memory(&text, -1, 0);
+    mt_buf_add_text(&text, END);
     read = read_text(text.data);
     assert_int_equal(read.count, 3);
-    assert_int_equal(read.events[1].kind, MT_EVENT_MARK);
-    assert_string_equal(mt_symbols_text(&read.source->symbols, read.events[1].name),
-                        "out of memory on gpu 0: a request of 1,048,576 bytes");
+    expect(&read, 1, MT_EVENT_ALLOC_FAILED, 2000, 0, 1048576);
+    assert_int_equal(read.events[1].device, 5);
+    assert_int_equal(read.events[1].heap, 0);
+    assert_int_equal(read.source->symbols.device_count, 6);
+    assert_non_null(strstr(read.source->header.not_used, "1 event of host memory (Device Type 0)"));
+    mt_source_close(read.source);
+    mt_buf_reset(&text);
+    mt_buf_add_text(&text, "{" ROWS);
+    add_out_of_memory(&text, 0, 1);
+    mt_buf_add_text(&text, END);
+    read = read_bytes(text.data, text.length);
+    assert_int_equal(read.status, MT_ERR_UNSUPPORTED);
+    mt_buf_reset(&text);
+    mt_buf_add_text(&text, "{" ROWS);
+    add_out_of_memory(&text, 0, 1);
+    add_memory(&text, &host);
+    mt_buf_add_text(&text, END);
+    read = read_text(text.data);
+    assert_int_equal(read.count, 2);
+    assert_string_equal(read.source->header.not_used,
+                        "1 event of other devices (Device Type 1)\n"
+                        "Total Reserved of " MT_HOST_MEMORY ": 2,097,152 bytes at first, 2,097,152 "
+                        "at most, 0 changes");
     mt_source_close(read.source);
     mt_buf_release(&text);
 }
@@ -452,11 +696,11 @@ static void cut_at_every_byte(void **state)
         assert_int_equal(read.source->integrity.records_damaged, 0);
         assert_true(read.count >= most);
         most = read.count;
-        for (size_t e = 0; e + 1 < read.count; e++)
+        for (size_t e = 0; e + 2 < read.count; e++) /* without the loss and the end */
             assert_int_equal(read.events[e].size_bytes, mt_magnitude(list[e].bytes));
         mt_source_close(read.source);
     }
-    assert_int_equal(most, MT_ARRAY_LEN(list) + 1);
+    assert_int_equal(most, MT_ARRAY_LEN(list) + 2);
     mt_buf_release(&text);
 }
 
@@ -474,7 +718,7 @@ static void damage(void **state)
     add_memory(&text, &memory);
     mt_buf_add_text(&text, END);
     read = read_text(text.data);
-    assert_int_equal(read.count, 2);
+    assert_int_equal(read.count, 3); /* with the loss and the end */
     assert_true(read.source->integrity.cut);
     assert_int_equal(read.source->integrity.records_damaged, 1);
     assert_string_equal(read.source->integrity.first_error.text,
@@ -486,12 +730,23 @@ static void damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_in_their_order), cmocka_unit_test(facts_of_the_header),
-        cmocka_unit_test(state_at_the_start),    cmocka_unit_test(stacks_and_phases),
-        cmocka_unit_test(ranges_that_overlap),   cmocka_unit_test(missing_events),
-        cmocka_unit_test(types_of_devices),      cmocka_unit_test(events_that_are_impossible),
-        cmocka_unit_test(out_of_memory),         cmocka_unit_test(no_memory_events),
-        cmocka_unit_test(cut_at_every_byte),     cmocka_unit_test(damage),
+        cmocka_unit_test(events_in_their_order),
+        cmocka_unit_test(facts_of_the_header),
+        cmocka_unit_test(state_at_the_start),
+        cmocka_unit_test(stacks_and_phases),
+        cmocka_unit_test(ranges_that_overlap),
+        cmocka_unit_test(missing_events),
+        cmocka_unit_test(types_of_devices),
+        cmocka_unit_test(events_that_are_impossible),
+        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(no_memory_events),
+        cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(damage),
+        cmocka_unit_test(levels_are_the_totals),
+        cmocka_unit_test(totals_that_contradict),
+        cmocka_unit_test(ranges_before_the_memory),
+        cmocka_unit_test(ends_of_ranges),
+        cmocka_unit_test(limits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

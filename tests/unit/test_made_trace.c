@@ -47,15 +47,18 @@ static void a_file_with_damage(void **state)
     made.header.framework = "RMM";
     made.integrity.cut = true;
     made.integrity.cut_offset = 123;
+    made.symbols.frames_cut = 3;
     assert_int_equal(mt_made_trace_finish(&made, MT_SOURCES_RMM, &source, &error), MT_OK);
     mt_made_trace_release(&made);
     for (int reading = 0; reading < 2; reading++) {
-        assert_int_equal(count_events(source), 3); /* with the end */
+        assert_int_equal(count_events(source), 4); /* with the loss and the end */
+        assert_int_equal(source->integrity.events_dropped, 2);
         assert_int_equal(source->integrity.records_damaged, 2);
         assert_string_equal(source->integrity.first_error.text, "line 2: no number");
         assert_int_equal(source->integrity.first_error.offset, 17);
         assert_true(source->integrity.cut);
         assert_int_equal(source->integrity.cut_offset, 123);
+        assert_int_equal(source->symbols.frames_cut, 3);
         assert_int_equal(mt_source_rewind(source, &error), MT_OK);
     }
     assert_string_equal(source->format, MT_SOURCES_RMM);
@@ -76,7 +79,9 @@ static void a_header_that_is_too_large(void **state)
     memset(text, 'a', sizeof text - 1);
     assert_int_equal(mt_made_trace_start(&made, &error), MT_OK);
     made.header.not_used = text;
-    assert_int_equal(mt_made_trace_finish(&made, MT_SOURCES_ROWS, &source, &error), MT_ERR_USAGE);
+    assert_int_equal(mt_made_trace_finish(&made, MT_SOURCES_ROWS, &source, &error),
+                     MT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "60 KiB"));
     mt_made_trace_release(&made);
 }
 

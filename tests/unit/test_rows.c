@@ -35,7 +35,7 @@ static struct mt_source *open_text(const char *text)
     return source;
 }
 
-/* Events without the end. */
+/* Events without the end, and without the one that reports rows that cannot be read. */
 static size_t read_events(struct mt_source *source, struct mt_event *events, size_t capacity)
 {
     struct mt_event_batch batch;
@@ -45,6 +45,9 @@ static size_t read_events(struct mt_source *source, struct mt_event *events, siz
         for (size_t i = 0; i < batch.count; i++)
             if (batch.events[i].kind != MT_EVENT_END && count < capacity)
                 events[count++] = batch.events[i];
+    if (count && events[count - 1].kind == MT_EVENT_DROPPED &&
+        (source->integrity.records_damaged || source->integrity.cut))
+        count--;
     return count;
 }
 
@@ -73,10 +76,11 @@ static void rows_that_cannot_be_read(void **state)
         {"alloc,0x20,-5,1\n", "line 3: the size is not a number"},
         {"alloc,0x20,5.5,1\n", "the size is not a number"},
         {"alloc,0x20,99999999999999999999,1\n", "the size is not a number"},
-        {"alloc,0x20,1125899906842625,1\n", "the size or the address is too large"},
+        {"alloc,0x20,281474976710657,1\n", "the size or the address is too large"},
         {"alloc,0xffffffffffffffff,5,1\n", "the size or the address is too large"},
         {"alloc,0x20,5,now\n", "the time is not a number"},
-        {"alloc,0x20,5,\n", "the time is not a number"},
+        {"alloc,0x20,5,\n", "there is no time"},
+        {"alloc,0x20,,1\n", "line 3: there is no size"},
         {"alloc,0x20,5,1e30\n", "the time is not a number"},
         {"alloc,,5,1\n", "there is no address"},
         {"take,0x20,5,1\n", "the op is unknown"},
@@ -109,6 +113,7 @@ static void forms_that_are_read(void **state)
     expect_damage(
         "{\"op\":\"alloc\",\"addr\":16,\"bytes\":5}\n\n{\"op\":\"free\",\"addr\":\"0x10\"}\n", 2, 0,
         NULL);
+    expect_damage(" op ,addr , bytes\nalloc,16,5\n", 1, 0, NULL); /* blanks around names */
     expect_damage("{\"op\":\"alloc\",\"addr\":16,\"bytes\":5}\n[1]\n{\"op\":1}\n{\"op\"\n"
                   "{\"op\":\"alloc\",\"addr\":32,\"bytes\":[5]}\n{\"op\":\"free\",\"addr\":16}\n",
                   2, 4, "line 2: the line is not an object");
@@ -138,7 +143,7 @@ static void times(void **state)
     assert_int_equal(events[0].t_ns, 1700000000123456789);
     assert_int_equal(events[1].t_ns, 1700000000123456789); /* it went back */
     assert_int_equal(events[2].t_ns, 1800000000000000000);
-    assert_non_null(strstr(source->header.not_recorded, "times: 1 rows are earlier"));
+    assert_non_null(strstr(source->header.not_recorded, "times: 1 row is earlier"));
     mt_source_close(source);
     source = open_text("op,addr,bytes\nalloc,16,1\nbad,1,1\nalloc,17,1\n");
     assert_int_equal(read_events(source, events, 8), 2);
@@ -146,6 +151,102 @@ static void times(void **state)
     assert_int_equal(events[1].t_ns, 3);
     assert_non_null(strstr(source->header.not_recorded, "times: the file has none"));
     mt_source_close(source);
+}
+
+/* Rows of JSON may lack what others have. */
+static void times_of_some_rows(void **state)
+{
+    struct mt_event events[8];
+    struct mt_source *source = open_text("{\"op\":\"alloc\",\"addr\":16,\"bytes\":5}\n"
+                                         "{\"op\":\"alloc\",\"addr\":17,\"bytes\":5,\"t_ns\":90}\n"
+                                         "{\"op\":\"alloc\",\"addr\":18,\"bytes\":5}\n");
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 8), 2);
+    assert_int_equal(events[0].t_ns, 1);
+    assert_int_equal(events[1].t_ns, 90);
+    assert_string_equal(source->integrity.first_error.text, "line 3: there is no time");
+    assert_non_null(strstr(source->header.not_recorded, "times: 1 row before the first"));
+    mt_source_close(source);
+}
+
+/* Threads log in turn, so that a row of the day before may follow midnight. */
+static void midnight(void **state)
+{
+    struct mt_event events[8];
+    struct mt_source *source = open_text("Thread,Time,Action,Pointer,Size,Stream\n"
+                                         "1,23:59:59.9,allocate,0x10,10,0\n"
+                                         "1,00:00:00.1,allocate,0x20,10,0\n"
+                                         "2,23:59:59.95,allocate,0x30,10,0\n"
+                                         "1,00:00:00.2,allocate,0x40,10,0\n");
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 8), 4);
+    assert_int_equal(events[1].t_ns - events[0].t_ns, 200000000);
+    assert_int_equal(events[2].t_ns, events[1].t_ns);
+    assert_int_equal(events[3].t_ns - events[1].t_ns, 100000000);
+    assert_non_null(strstr(source->header.not_recorded, "times: 1 row is earlier"));
+    mt_source_close(source);
+}
+
+/* An empty cell is not device 0 or the usual heap if allocations name others. */
+static void frees_without_their_place(void **state)
+{
+    (void)state;
+    expect_damage("op,addr,bytes,device\nalloc,16,5,1\nfree,16,,\n", 1, 1,
+                  "line 3: there is no device");
+    expect_damage("op,addr,bytes,heap\nalloc,16,5,h\nfree,16,,\n", 1, 1,
+                  "line 3: there is no heap");
+    expect_damage("op,addr,bytes,device,heap\nalloc,16,5,,\nfree,16,,,\n", 2, 0, NULL);
+    expect_damage("op,addr,bytes,block_bytes\nalloc,16,5,4\nalloc,32,5,8\nalloc,48,5,0\n", 2, 1,
+                  "line 2: the block is smaller than the request");
+}
+
+static void one_process(void **state)
+{
+    struct mt_event events[8];
+    struct mt_source *source =
+        open_text("Event,Event Type,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr\n"
+                  "ACCESS,READ,1,3,9,0,16,{size:7}\nMALLOC,HAL,2,1,9,0,16,{size:7}\n"
+                  "MALLOC,HAL,3,2,9,0,16,{size:8}\nFREE,HAL,4,2,9,0,16,{size:8}\n"
+                  "FREE,HAL,5,1,9,0,16,{size:7}\n");
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 8), 2);
+    assert_int_equal(events[0].size_bytes, 7);
+    assert_int_equal(events[1].t_ns, 5);
+    assert_int_equal(source->integrity.events_dropped, 0);
+    assert_non_null(strstr(source->header.not_used, "2 rows of other processes than 1"));
+    assert_non_null(strstr(source->header.not_used, "1 row other than MALLOC or FREE"));
+    mt_source_close(source);
+}
+
+/* More than a trace can have: the file is read without those rows. */
+static void too_many(const char *column, const char *why)
+{
+    static struct mt_event events[8300];
+    struct mt_buf text = {0};
+    struct mt_source *source;
+    size_t count;
+
+    mt_buf_printf(&text, "op,addr,bytes,%s\n", column);
+    for (int i = 0; i < 8200; i++)
+        mt_buf_printf(&text, "alloc,%d,1,%d\n", i + 1, i);
+    source = open_bytes(text.data, text.length);
+    assert_non_null(source);
+    count = read_events(source, events, 8300);
+    assert_in_range(count, 8190, 8193);
+    assert_int_equal(source->integrity.records_damaged, 8200 - count);
+    assert_non_null(strstr(source->integrity.first_error.text, why));
+    mt_source_close(source);
+    mt_buf_release(&text);
+}
+
+static void names_beyond_what_a_trace_can_have(void **state)
+{
+    (void)state;
+    too_many("heap", "a trace cannot have more than 8,192 heaps");
+    too_many("pool", "a trace cannot have more than 8,192 pools");
 }
 
 /* Nothing is invented, nothing is lost, and both are counted. */
@@ -161,7 +262,7 @@ static void contradictions(void **state)
     assert_int_equal(events[2].size_bytes, 6);
     assert_int_equal(source->integrity.events_dropped, 1);
     assert_true(source->header.starts_in_middle);
-    assert_non_null(strstr(source->header.not_recorded, "1 frees are of addresses"));
+    assert_non_null(strstr(source->header.not_recorded, "1 free is of an address"));
     mt_source_close(source);
     source = open_text(HEADER "alloc,16,5,1\nfree_requested,16,,2\nfree_completed,16,,3\n");
     assert_int_equal(read_events(source, events, 8), 3);
@@ -219,7 +320,8 @@ static void cut_everywhere(const char *text, uint64_t most_damaged)
         }
         got = read_events(source, part, 64);
         is_open = source->header.not_recorded &&
-                  strstr(source->header.not_recorded, "the end of the last line");
+                  strstr(source->header.not_recorded,
+                         "the last line has no end: its last cell may be incomplete");
         assert_true(got <= count && source->integrity.records_damaged <= most_damaged);
         assert_true(text[cut - 1] == '\n' || text[cut] == '\n' || is_open || source->integrity.cut);
         for (size_t i = 0; i + (is_open ? 1 : 0) < got; i++) {
@@ -324,12 +426,12 @@ static void probes(void **state)
         assert_false(mt_rows_probe(others[i], strlen(others[i])));
 }
 
-static void threads_keep_small_numbers(void **state)
+static void threads_of_a_trace_keep_their_numbers(void **state)
 {
     struct mt_event events[8];
-    struct mt_source *source =
-        open_text("op,addr,bytes,thread\nalloc,1,1,3\nalloc,2,1,1\nalloc,3,1,140000000000\n"
-                  "alloc,4,1,4\nalloc,5,1,loader\nalloc,6,1,0\n");
+    struct mt_source *source = open_text(
+        "op,addr,bytes,thread,seq\nalloc,1,1,3,0\nalloc,2,1,1,1\nalloc,3,1,140000000000,2\n"
+        "alloc,4,1,4,3\nalloc,5,1,loader,4\nalloc,6,1,0,5\n");
 
     (void)state;
     assert_int_equal(read_events(source, events, 8), 6);
@@ -339,6 +441,11 @@ static void threads_keep_small_numbers(void **state)
     assert_int_equal(events[3].thread, 5);
     assert_int_equal(events[4].thread, 6);
     assert_int_equal(events[5].thread, 0);
+    mt_source_close(source);
+    source = open_text("op,addr,bytes,thread\nalloc,1,1,300\nalloc,2,1,1\n");
+    assert_int_equal(read_events(source, events, 8), 2);
+    assert_int_equal(source->symbols.threads[events[0].thread].os_id, 300);
+    assert_int_equal(source->symbols.threads[events[1].thread].os_id, 1);
     mt_source_close(source);
 }
 
@@ -355,7 +462,12 @@ int main(void)
         cmocka_unit_test(large_cells),
         cmocka_unit_test(files_that_are_refused),
         cmocka_unit_test(probes),
-        cmocka_unit_test(threads_keep_small_numbers),
+        cmocka_unit_test(threads_of_a_trace_keep_their_numbers),
+        cmocka_unit_test(times_of_some_rows),
+        cmocka_unit_test(midnight),
+        cmocka_unit_test(frees_without_their_place),
+        cmocka_unit_test(one_process),
+        cmocka_unit_test(names_beyond_what_a_trace_can_have),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

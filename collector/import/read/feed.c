@@ -217,6 +217,9 @@ enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, 
 {
     size_t left = feed->start_length - feed->start_at;
 
+    *got = 0;
+    if (!capacity)
+        return MT_OK;
     if (!left)
         return read_decoded(feed, bytes, capacity, got, error);
     *got = mt_min_u64(left, capacity);

@@ -53,10 +53,12 @@ enum mt_status mt_jax_profile_open(struct mt_feed *feed, struct mt_source **sour
 bool mt_nsys_probe(const void *bytes, size_t length);
 
 /* Reads only tables that it knows, and only as data: no view, trigger or extension of the file has
- * an effect. Memory: 3 to 8 bytes an event, 80 for a live block, and the symbols; SQLite sorts in
- * a temporary file. A damaged file is an error. */
+ * an effect. Memory: 3 to 8 bytes an event, 80 for a live block, 64 for a call that made an event,
+ * all texts of StringIds (up to 4 KiB of each) and 64 bytes for each number of one, and the
+ * symbols; SQLite sorts in a temporary file. A damaged file is an error. */
 enum mt_status mt_nsys_open(struct mt_feed *feed, struct mt_source **source,
                             struct mt_error *error) MT_MUST_USE;
+
 /* Traces of torch.profiler (Kineto) that were made with profile_memory=True, as a source: blocks of
  * devices with addresses, rounded sizes, and the operations and Python functions around them. The
  * file has no segments, streams or requested sizes. Host memory is read only if no device has
@@ -72,7 +74,8 @@ bool mt_kineto_probe(const void *bytes, size_t length);
  * memory event and 32 bytes a range while reading. */
 enum mt_status mt_kineto_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error) MT_MUST_USE;
-/* Events of any allocator as rows of text (rows.h): memtrace's own columns, logs of RMM and of
+
+/* Events of any allocator as rows of text: memtrace's own columns, logs of RMM and of
  * msMemScope. */
 
 /* Returns true if the first bytes are a header row, or the beginning of one. */

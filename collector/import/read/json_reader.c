@@ -1,13 +1,8 @@
 /* The texts of tokens stay in the buffer where they were read. A closing quote becomes a NUL, and
  * escapes are decoded in place, which makes a text shorter. If the buffer ends within a token, the
  * token moves to its beginning. A NUL after the last byte stops every loop. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* strtod_l */
-#endif
 #include "json_reader.h"
 
-#include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,14 +236,17 @@ static size_t whole_characters(const char *text, size_t length)
     return start && (unsigned char)text[start - 1] >= 0xc0 ? start - 1 : length;
 }
 
-/* Keeps the beginning of a long text in the buffer, and drops what was read of the rest. */
+/* Keeps the beginning of a long text in the buffer, and drops what was read of the rest, except the
+ * first byte of an escape at its end. */
 static void drop_rest(struct mt_json_reader *json, size_t from)
 {
-    const size_t kept_end = from + MT_JSON_TEXT_BYTES;
+    const size_t kept_end = from + MT_JSON_TEXT_BYTES, left = json->end - json->at;
 
     json->text_is_cut = true;
-    json->base += json->end - kept_end;
-    json->at = json->end = kept_end;
+    memmove(json->buffer + kept_end, json->buffer + json->at, left);
+    json->base += json->at - kept_end;
+    json->at = kept_end;
+    json->end = kept_end + left;
 }
 
 /* Moves to the closing quote of the text that begins at *from. */
@@ -272,7 +270,7 @@ static enum mt_status find_quote(struct mt_json_reader *json, size_t *from, bool
             return damaged(json, "a text has a control character", error);
         if (json->ended)
             return is_cut(json, error);
-        if (json->at - *from > MT_JSON_TEXT_BYTES && c != '\\')
+        if (json->at - *from > MT_JSON_TEXT_BYTES)
             drop_rest(json, *from);
         status = refill(json, from, error);
         if (status != MT_OK)
@@ -302,10 +300,8 @@ static enum mt_status read_text(struct mt_json_reader *json, struct mt_error *er
         length = decode(json->buffer + from, length, &bad);
     if (bad && !json->text_is_cut)
         return damaged(json, "a text has an unknown escape", error);
-    if (json->text_is_cut) {
-        json->texts_cut++;
+    if (json->text_is_cut)
         length = whole_characters(json->text, length);
-    }
     json->buffer[from + length] = 0;
     json->length = length;
     return MT_OK;
@@ -609,25 +605,6 @@ bool mt_json_reader_is(const struct mt_json_reader *json, const char *text)
     const size_t length = strlen(text);
 
     return json->length == length && memcmp(json->text, text, length) == 0;
-}
-
-/* strtod would expect the decimal separator of the user's locale. */
-double mt_json_reader_double(const struct mt_json_reader *json)
-{
-    locale_t plain;
-    double value;
-
-    if (json->token == MT_JSON_INTEGER)
-        return (double)json->integer;
-    if (json->token != MT_JSON_NUMBER)
-        return 0;
-    if (*json->text == 'N')
-        return (double)NAN;
-    plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    value = plain ? strtod_l(json->text, NULL, plain) : strtod(json->text, NULL);
-    if (plain)
-        freelocale(plain);
-    return value;
 }
 
 /* The exponent of a number; far out of range if it is large. `at` is after the digits. */

@@ -60,13 +60,35 @@ void mt_made_trace_skip(struct mt_made_trace *made, uint64_t offset, const char 
         (void)mt_fail(&made->integrity.first_error, MT_ERR_FORMAT, offset, "%s", why);
 }
 
+/* What a later reader of the trace, for example after `memtrace import`, must know about the file.
+ */
+static enum mt_status add_damage(struct mt_made_trace *made, struct mt_error *error)
+{
+    static const char unread[] = "records that cannot be read", cut[] = "the file is cut";
+    const struct mt_integrity *integrity = &made->integrity;
+    const char *why = integrity->records_damaged ? unread : cut;
+    struct mt_event event = {.kind = MT_EVENT_DROPPED, .stack = MT_NO_ID};
+
+    if (!integrity->records_damaged && !integrity->cut)
+        return MT_OK;
+    event.size_bytes = mt_max_u64(integrity->records_damaged, 1);
+    if (mt_symbols_string(&made->symbols, why, strlen(why), &event.name) != MT_OK)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return mt_made_trace_add(made, &event, error);
+}
+
 enum mt_status mt_made_trace_finish(struct mt_made_trace *made, const char *importer,
                                     struct mt_source **source, struct mt_error *error)
 {
     enum mt_status status;
 
     made->header.sources = importer;
-    status = mt_writer_set_header(made->writer, &made->header, error);
+    status = add_damage(made, error);
+    if (status == MT_OK)
+        status = mt_writer_set_header(made->writer, &made->header, error);
+    if (status == MT_ERR_USAGE)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "its names and facts need more than the 60 KiB of a header");
     if (status == MT_OK)
         status = mt_writer_finish(made->writer, error);
     if (status != MT_OK)
@@ -77,6 +99,7 @@ enum mt_status mt_made_trace_finish(struct mt_made_trace *made, const char *impo
         return status;
     mt_trace_set_input_damage(*source, &made->integrity);
     (*source)->format = importer;
+    (*source)->symbols.frames_cut = made->symbols.frames_cut; /* no record has it */
     return MT_OK;
 }
 

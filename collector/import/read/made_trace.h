@@ -41,9 +41,10 @@ enum mt_status mt_made_trace_add(struct mt_made_trace *made, struct mt_event *ev
  * in the decoded file, or MT_NO_OFFSET. */
 void mt_made_trace_skip(struct mt_made_trace *made, uint64_t offset, const char *why);
 
-/* Makes the source. `importer` is a constant (MT_SOURCES_...): the format of the source, and the
- * sources of its header. Sets start_t_ns of the header if the importer did not. Returns
- * MT_ERR_USAGE if the texts of the header take more than 60 KiB. */
+/* Makes the source. If the file is damaged or cut, the last event is MT_EVENT_DROPPED: as many
+ * events as records, or at least one, are missing. `importer` is a constant (MT_SOURCES_...): the
+ * format of the source, and the sources of its header. Sets start_t_ns of the header if the
+ * importer did not. Returns MT_ERR_UNSUPPORTED if the texts of the header take more than 60 KiB. */
 enum mt_status mt_made_trace_finish(struct mt_made_trace *made, const char *importer,
                                     struct mt_source **source, struct mt_error *error) MT_MUST_USE;
 

@@ -25,11 +25,6 @@ struct file {
     struct mt_buf missing; /* lines for the fact not_recorded */
 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 /* ---- CSV */
 
 static bool is_empty(const struct mt_csv_row *csv)
@@ -83,11 +78,13 @@ static enum mt_status take_column(struct file *file, size_t i, struct mt_error *
 
 static enum mt_status take_header(struct file *file, struct mt_error *error)
 {
-    const struct mt_csv_row *csv = &file->csv;
+    struct mt_csv_row *csv = &file->csv;
     enum mt_status status = MT_OK;
 
     if (csv->why)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the header row: %s", csv->why);
+    for (size_t i = 0; i < csv->count; i++)
+        csv->cells[i] = mt_row_cell_trim(csv->cells[i]);
     file->rows.dialect = mt_row_dialect_find(csv->cells, csv->count);
     if (!file->rows.dialect)
         file->rows.dialect = &mt_row_dialect_own;
@@ -159,18 +156,24 @@ static void list_missing(struct file *file)
         mt_buf_add_text(out, file->rows.dialect->missing);
     if (!mt_rows_have_times(&file->rows))
         mt_buf_add_text(out, "times: the file has none; row N has the time N ns\n");
+    else if (file->rows.untimed)
+        mt_buf_printf(out,
+                      "times: %llu row%s before the first with a time; row N has the time N ns\n",
+                      (unsigned long long)file->rows.untimed, file->rows.untimed == 1 ? "" : "s");
     if (file->rows.has_time_of_day)
         mt_buf_add_text(out, "date: the file has only times of day; the first is 1970-01-01\n");
     if (file->rows.times_back)
-        mt_buf_printf(out, "times: %llu rows are earlier than one before; they have its time\n",
-                      (unsigned long long)file->rows.times_back);
+        mt_buf_printf(out, "times: %llu row%s earlier than one before, whose time is used\n",
+                      (unsigned long long)file->rows.times_back,
+                      file->rows.times_back == 1 ? " is" : "s are");
     if (file->rows.dialect == &mt_row_dialect_own && !file->rows.has[MT_ROW_STREAM])
         mt_buf_add_text(out, "streams: the file has none; all blocks are on the default stream\n");
     if (file->rows.frees_unknown)
         mt_buf_printf(out,
-                      "allocations: %llu frees are of addresses that are not live: the file begins "
-                      "in the middle, or frees them twice\n",
-                      (unsigned long long)file->rows.frees_unknown);
+                      "allocations: %llu free%s of an address that is not live: the file begins "
+                      "in the middle, or frees it twice\n",
+                      (unsigned long long)file->rows.frees_unknown,
+                      file->rows.frees_unknown == 1 ? " is" : "s are");
     if (file->rows.refusals)
         mt_buf_printf(
             out,
@@ -178,8 +181,7 @@ static void list_missing(struct file *file)
             "them\n",
             (unsigned long long)file->rows.refusals);
     if (file->end_is_open && !file->rows.made.integrity.cut)
-        mt_buf_add_text(out,
-                        "the end of the last line: if the file is cut, its last cell is too\n");
+        mt_buf_add_text(out, "the last line has no end: its last cell may be incomplete\n");
 }
 
 static void end_line(struct mt_buf *buf)
@@ -194,8 +196,14 @@ static void fill_header(struct file *file)
 
     list_missing(file);
     if (file->rows.left_out)
-        mt_buf_printf(&file->rows.unused, "%llu rows that %s\n",
-                      (unsigned long long)file->rows.left_out, file->rows.dialect->left_out);
+        mt_buf_printf(&file->rows.unused, "%llu row%s %s\n",
+                      (unsigned long long)file->rows.left_out, file->rows.left_out == 1 ? "" : "s",
+                      file->rows.dialect->left_out);
+    if (file->rows.other_processes)
+        mt_buf_printf(&file->rows.unused, "%llu row%s of other processes than %llu\n",
+                      (unsigned long long)file->rows.other_processes,
+                      file->rows.other_processes == 1 ? "" : "s",
+                      (unsigned long long)file->rows.process);
     end_line(&file->missing);
     end_line(&file->rows.unused);
     header->framework = file->rows.dialect->framework;
@@ -223,7 +231,7 @@ static enum mt_status finish(struct file *file, struct mt_source **source, struc
     }
     fill_header(file);
     if (file->missing.failed || file->rows.unused.failed)
-        return no_memory(error);
+        return mt_rows_no_memory(error);
     return mt_made_trace_finish(made, file->rows.dialect->source, source, error);
 }
 
@@ -259,11 +267,12 @@ static bool is_header(const char *bytes, size_t length)
         struct mt_row_cell name = {at, (size_t)((stop ? stop : end) - at), false};
 
         at += name.length + 1;
+        name = mt_row_cell_trim(name);
         if (name.length >= 2 && name.text[0] == '"') {
             name.text++;
             name.length -= 2;
         }
-        names[count++] = name;
+        names[count++] = mt_row_cell_trim(name);
     }
     return mt_row_dialect_find(names, count) || find_own(names, count) >= 2;
 }
@@ -323,7 +332,7 @@ enum mt_status mt_rows_open(struct mt_feed *feed, struct mt_source **source, str
     enum mt_status status;
 
     if (!file)
-        return no_memory(error);
+        return mt_rows_no_memory(error);
     status = read_rows(file, feed, error);
     if (status == MT_OK)
         status = finish(file, source, error);

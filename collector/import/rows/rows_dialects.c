@@ -14,12 +14,6 @@ static struct mt_row_cell cell_of(const char *text)
 
 /* ---- memtrace's own rows, and the names of `memtrace dump --json` */
 
-static const char *keep_row(struct mt_row *row)
-{
-    (void)row;
-    return NULL;
-}
-
 static const struct mt_row_name own_names[] = {
     {"op", MT_ROW_OP},
     {"addr", MT_ROW_ADDR},
@@ -46,8 +40,7 @@ static const struct mt_row_name own_names[] = {
 const struct mt_row_dialect mt_row_dialect_own = {.heap = "allocator",
                                                   .source = MT_SOURCES_ROWS,
                                                   .names = own_names,
-                                                  .name_count = MT_ARRAY_LEN(own_names),
-                                                  .translate = keep_row};
+                                                  .name_count = MT_ARRAY_LEN(own_names)};
 
 /* ---- RMM
  *
@@ -94,9 +87,9 @@ static const struct mt_row_dialect rmm = {
  * the host each have their own events, and one address may be in several of them. */
 
 static const struct mt_row_name ascend_names[] = {
-    {"Event", MT_ROW_OP},         {"Event Type", MT_ROW_HEAP},  {"Timestamp(ns)", MT_ROW_T_NS},
-    {"Thread Id", MT_ROW_THREAD}, {"Device Id", MT_ROW_DEVICE}, {"Ptr", MT_ROW_ADDR},
-    {"Attr", MT_ROW_ATTRIBUTES},
+    {"Event", MT_ROW_OP},         {"Event Type", MT_ROW_HEAP},    {"Timestamp(ns)", MT_ROW_T_NS},
+    {"Thread Id", MT_ROW_THREAD}, {"Device Id", MT_ROW_DEVICE},   {"Ptr", MT_ROW_ADDR},
+    {"Attr", MT_ROW_ATTRIBUTES},  {"Process Id", MT_ROW_PROCESS},
 };
 
 /* The value of a key in {key:value,key:value}; empty if it is missing. */
@@ -147,13 +140,13 @@ static const struct mt_row_dialect ascend = {
     .source = MT_SOURCES_ASCEND,
     .names = ascend_names,
     .name_count = MT_ARRAY_LEN(ascend_names),
-    .required_count = MT_ARRAY_LEN(ascend_names),
+    .required_count = MT_ARRAY_LEN(ascend_names) - 1,
     .translate = read_ascend,
     .missing =
         "streams: msMemScope does not record them\n"
         "frees: those with shadow:true are not the program's; msMemScope adds them for blocks "
         "that were freed while it did not record, or at the exit\n",
-    .left_out = "are not MALLOC or FREE of a device or of pinned memory"};
+    .left_out = "other than MALLOC or FREE of a device or of pinned memory"};
 
 const struct mt_row_dialect *mt_row_dialect_find(const struct mt_row_cell *names, size_t count)
 {

@@ -22,8 +22,9 @@ enum mt_row_column {
     MT_ROW_NAME,
     MT_ROW_STACK,      /* enum mt_row_stack_form */
     MT_ROW_FLAGS,      /* separated by '|' */
-    MT_ROW_SEQ,        /* of `memtrace dump`: ignored, because the rows are in order */
+    MT_ROW_SEQ,        /* of `memtrace dump`, whose threads have numbers of a trace */
     MT_ROW_CLOCK,      /* of RMM: a time of day, or seconds */
+    MT_ROW_PROCESS,    /* only the first one is read */
     MT_ROW_ATTRIBUTES, /* of msMemScope: {key:value,...} */
     MT_ROW_LAST_TEXT = MT_ROW_ATTRIBUTES,
     MT_ROW_FRAMES, /* lists of JSON */
@@ -50,7 +51,7 @@ struct mt_row_dialect {
     } * names;
     size_t name_count, required_count; /* the first ones are required */
     /* Changes the cells of a row into those of memtrace. Returns NULL, MT_ROW_LEFT_OUT, or a
-     * constant reason why the row cannot be read. */
+     * constant reason why the row cannot be read. NULL: they are memtrace's. */
     const char *(*translate)(struct mt_row *row);
     const char *missing;  /* lines for the fact not_recorded; may be NULL */
     const char *left_out; /* what rows with MT_ROW_LEFT_OUT are */

@@ -4,19 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec.h"
 #include "grow.h"
 #include "rows_events.h"
 #include "util.h"
 
 #define NS_A_DAY (UINT64_C(86400) * 1000000000)
 
-/* Sums of allowed numbers do not overflow. */
-#define MAX_SIZE_BYTES (UINT64_C(1) << 50)
+/* A replay serves requests up to this size. Sums of allowed numbers do not overflow. */
+#define MAX_SIZE_BYTES (UINT64_C(1) << 48)
 #define MAX_TIME_NS    (UINT64_C(1) << 61)
 
 enum { MAX_DEVICES = 1024 };
 
-static enum mt_status no_memory(struct mt_error *error)
+enum mt_status mt_rows_no_memory(struct mt_error *error)
 {
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
@@ -25,7 +26,11 @@ static enum mt_status no_memory(struct mt_error *error)
 
 /* The functions that read a cell return NULL, or a constant reason why the row cannot be read. */
 static const char OUT_OF_MEMORY[] = "out of memory";
-static const char TOO_MANY[] = "a table has 65,535 names: too many threads, pools or heaps";
+static const char OTHER_PROCESS[] = "another process";
+static const char TOO_MANY[] = "a trace cannot have more threads or streams";
+static const char MANY_HEAPS[] = "a trace cannot have more than 8,192 heaps";
+static const char MANY_POOLS[] = "a trace cannot have more than 8,192 pools";
+_Static_assert(MT_MAX_POOLS == 8192, "the number is in the texts");
 
 static const char *why_of(enum mt_status status)
 {
@@ -61,24 +66,28 @@ static const char *read_heap(struct mt_rows *rows, struct mt_row_cell cell, stru
     enum mt_status status = MT_OK;
 
     if (!why && is_new) {
+        if (symbols->heap_count == MT_MAX_POOLS)
+            return MANY_HEAPS;
         status = mt_symbols_string(symbols, cell.text, cell.length, &name);
         if (status == MT_OK)
             status = mt_symbols_heap(symbols, name, id);
         why = why_of(status);
     }
-    if (why || *id == MT_NO_ID)
-        return why ? why : TOO_MANY;
+    if (why || *id == MT_NO_ID || *id >= MT_MAX_POOLS)
+        return why ? why : MANY_HEAPS;
     event->heap = (uint16_t)*id;
     return NULL;
 }
 
-/* Small numbers of threads stay what they are; others get one in the order of the file. */
+/* Small numbers of the rows of `memtrace dump` stay what they are. Others are the operating
+ * system's: such a thread gets the next number. */
 static const char *add_thread(struct mt_rows *rows, uint64_t number, uint32_t name, uint32_t *id)
 {
     struct mt_symbols *symbols = &rows->made.symbols;
     enum mt_status status = MT_OK;
 
-    if (number < MT_ROW_FEW_THREADS && !rows->thread_is_used[number]) {
+    if (rows->dialect == &mt_row_dialect_own && rows->has[MT_ROW_SEQ] &&
+        number < MT_ROW_FEW_THREADS && !rows->thread_is_used[number]) {
         while (status == MT_OK && symbols->thread_count < number)
             status = mt_symbols_thread(symbols, MT_NO_ID, 0, id);
         *id = (uint32_t)number;
@@ -142,10 +151,12 @@ static const char *read_pool(struct mt_rows *rows, struct mt_row_cell cell, stru
         return "the pool is not a number, or two with a colon";
     cell = (struct mt_row_cell){(const char *)numbers, sizeof numbers, false};
     why = find_label(&rows->labels, 'p', cell, &id, &is_new);
+    if (!why && is_new && rows->made.symbols.pool_count == MT_MAX_POOLS)
+        why = MANY_POOLS;
     if (!why && is_new)
         why = why_of(mt_symbols_pool(&rows->made.symbols, numbers[0], numbers[1], id));
-    if (why || *id == MT_NO_ID)
-        return why ? why : TOO_MANY;
+    if (why || *id == MT_NO_ID || *id >= MT_MAX_POOLS)
+        return why ? why : MANY_POOLS;
     event->pool = (uint16_t)*id;
     return NULL;
 }
@@ -223,6 +234,10 @@ static const char *read_clock(struct mt_rows *rows, struct mt_row_cell cell, uin
     if (!is_time_of_day)
         return NULL;
     rows->has_time_of_day = true;
+    if (rows->days_ns && *t_ns > rows->last_clock_ns + NS_A_DAY / 2) {
+        *t_ns += rows->days_ns - NS_A_DAY; /* a thread logged it late, after another's midnight */
+        return NULL;
+    }
     if (rows->last_clock_ns > *t_ns && rows->last_clock_ns - *t_ns > NS_A_DAY / 2)
         rows->days_ns += NS_A_DAY; /* midnight */
     rows->last_clock_ns = *t_ns;
@@ -247,7 +262,7 @@ static const char *read_time(struct mt_rows *rows, const struct mt_row *row, uin
     else if (cells[MT_ROW_CLOCK].length)
         why = read_clock(rows, cells[MT_ROW_CLOCK], t_ns);
     else if (mt_rows_have_times(rows))
-        is_right = false;
+        why = "there is no time";
     else
         *t_ns = rows->rows_read;
     return why ? why : is_right && *t_ns < MAX_TIME_NS ? NULL : no_time;
@@ -273,9 +288,13 @@ static const char *read_numbers(struct mt_rows *rows, const struct mt_row *row,
 
     if (!number_of(row, MT_ROW_ADDR, &event->addr))
         return "the address is not a number";
+    if (takes_memory(event) && !row->cells[MT_ROW_BYTES].length)
+        return "there is no size";
     if (!number_of(row, MT_ROW_BYTES, &event->size_bytes) ||
         !number_of(row, MT_ROW_BLOCK_BYTES, &event->aux_bytes))
         return "the size is not a number";
+    if (event->kind == MT_EVENT_ALLOC && event->aux_bytes && event->aux_bytes < event->size_bytes)
+        return "the block is smaller than the request";
     if (takes_memory(event) &&
         (event->size_bytes > MAX_SIZE_BYTES || event->aux_bytes > MAX_SIZE_BYTES ||
          event->addr > UINT64_MAX - 2 * MAX_SIZE_BYTES))
@@ -293,14 +312,16 @@ static const char *read_numbers(struct mt_rows *rows, const struct mt_row *row,
 
 static const char *take_usual_heap(struct mt_rows *rows, struct mt_event *event)
 {
-    const char *heap = rows->dialect->heap, *why = NULL;
+    const char *heap = rows->dialect->heap;
 
     if (rows->heap == MT_NO_ID) {
-        why = read_heap(rows, (struct mt_row_cell){heap, strlen(heap), false}, event);
+        const char *why = read_heap(rows, (struct mt_row_cell){heap, strlen(heap), false}, event);
+        if (why)
+            return why;
         rows->heap = event->heap;
     }
     event->heap = (uint16_t)rows->heap;
-    return why;
+    return NULL;
 }
 
 static const char *read_names(struct mt_rows *rows, const struct mt_row *row,
@@ -354,6 +375,24 @@ static const char *check_event(const struct mt_rows *rows, const struct mt_event
     return NULL;
 }
 
+/* The free of a block that may be on any device or in any heap. */
+static const char *check_place(struct mt_rows *rows, const struct mt_row *row,
+                               const struct mt_event *event)
+{
+    const bool has_device = row->cells[MT_ROW_DEVICE].length,
+               has_heap = row->cells[MT_ROW_HEAP].length,
+               is_free =
+                   event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED;
+
+    if (is_free && rows->names_devices && !has_device)
+        return "there is no device";
+    if (is_free && rows->names_heaps && !has_heap)
+        return "there is no heap";
+    rows->names_devices |= event->kind == MT_EVENT_ALLOC && has_device;
+    rows->names_heaps |= event->kind == MT_EVENT_ALLOC && has_heap;
+    return NULL;
+}
+
 static const char *read_event(struct mt_rows *rows, const struct mt_row *row,
                               struct mt_event *event)
 {
@@ -364,6 +403,8 @@ static const char *read_event(struct mt_rows *rows, const struct mt_row *row,
             return "there is a zero byte";
     *event = (struct mt_event){.stack = MT_NO_ID, .name = MT_NO_ID};
     why = read_op(row->cells[MT_ROW_OP], event);
+    if (!why)
+        why = check_place(rows, row, event);
     if (!why)
         why = read_time(rows, row, &event->t_ns);
     if (!why)
@@ -402,7 +443,7 @@ static enum mt_status add_missing_free(struct mt_rows *rows, const struct mt_eve
                                .size_bytes = 1};
 
     if (mt_symbols_string(&rows->made.symbols, why, sizeof why - 1, &dropped.name))
-        return no_memory(error);
+        return mt_rows_no_memory(error);
     return mt_made_trace_add(&rows->made, &dropped, error);
 }
 
@@ -416,7 +457,7 @@ static enum mt_status follow_block(struct mt_rows *rows, const struct mt_event *
     if (event->kind == MT_EVENT_ALLOC) {
         if (mt_map_find(&rows->live, key) != MT_MAP_NONE)
             return add_missing_free(rows, event, error);
-        return mt_map_set(&rows->live, key, 0) ? no_memory(error) : MT_OK;
+        return mt_map_set(&rows->live, key, 0) ? mt_rows_no_memory(error) : MT_OK;
     }
     if (event->kind != MT_EVENT_FREE_REQUESTED && !completes)
         return MT_OK;
@@ -434,6 +475,7 @@ static enum mt_status add_event(struct mt_rows *rows, struct mt_event *event,
 
     if (is_nothing(event) || event->kind == MT_EVENT_END)
         return MT_OK;
+    rows->untimed += !mt_rows_have_times(rows);
     rows->times_back += event->t_ns < rows->last_t_ns;
     rows->last_t_ns = mt_max_u64(rows->last_t_ns, event->t_ns);
     rows->past_initial |= !(event->flags & MT_EVENT_INITIAL);
@@ -455,10 +497,29 @@ void mt_rows_skip(struct mt_rows *rows, const struct mt_row *row, const char *wh
     mt_made_trace_skip(&rows->made, row->offset, text);
 }
 
+/* One address may be live in several processes, so that only the first process is read. */
+static const char *check_process(struct mt_rows *rows, const struct mt_row *row)
+{
+    const struct mt_row_cell cell = row->cells[MT_ROW_PROCESS];
+    uint64_t process;
+
+    if (!cell.length)
+        return NULL;
+    if (!mt_row_number(cell, &process))
+        return "the process is not a number";
+    if (!rows->has_process)
+        rows->process = process;
+    rows->has_process = true;
+    if (process == rows->process)
+        return NULL;
+    rows->other_processes++;
+    return OTHER_PROCESS;
+}
+
 enum mt_status mt_rows_take(struct mt_rows *rows, struct mt_row *row, struct mt_error *error)
 {
     struct mt_event event;
-    const char *why = rows->dialect->translate(row);
+    const char *why = rows->dialect->translate ? rows->dialect->translate(row) : NULL;
 
     rows->rows_read++;
     if (why == MT_ROW_LEFT_OUT) {
@@ -466,9 +527,13 @@ enum mt_status mt_rows_take(struct mt_rows *rows, struct mt_row *row, struct mt_
         return MT_OK;
     }
     if (!why)
+        why = check_process(rows, row);
+    if (why == OTHER_PROCESS)
+        return MT_OK;
+    if (!why)
         why = read_event(rows, row, &event);
     if (why == OUT_OF_MEMORY)
-        return no_memory(error);
+        return mt_rows_no_memory(error);
     if (!why) {
         fit_kind(row, &event);
         return add_event(rows, &event, error);

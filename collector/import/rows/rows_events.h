@@ -24,13 +24,17 @@ struct mt_rows {
     struct mt_buf unused;    /* lines for the fact not_used */
     struct mt_error failure; /* of the compression: the file ends there */
     uint64_t rows_read, left_out, frees_unknown, times_back, refusals;
-    bool has_time_of_day, has_unknown_key;
+    uint64_t untimed;         /* before the first row that has a time */
+    uint64_t other_processes; /* rows of processes that are not read */
+    uint64_t process;         /* the one that is read, if has_process */
+    bool has_time_of_day, has_unknown_key, has_process;
     /* PRIVATE */
     struct mt_row_labels labels;
     struct mt_map live; /* address -> 0 */
     uint32_t heap;      /* of events that do not name one; MT_NO_ID before the first */
     bool thread_is_used[MT_ROW_FEW_THREADS];
     bool past_initial;
+    bool names_devices, names_heaps; /* of allocations: then frees have to */
     uint64_t days_ns, last_clock_ns, last_t_ns;
 };
 
@@ -45,6 +49,9 @@ void mt_rows_skip(struct mt_rows *rows, const struct mt_row *row, const char *wh
 
 /* The file ends within the row at `offset`. */
 void mt_rows_cut(struct mt_rows *rows, uint64_t offset);
+
+/* Returns MT_ERR_MEMORY. */
+enum mt_status mt_rows_no_memory(struct mt_error *error);
 
 /* Whether the file has a column of times. */
 bool mt_rows_have_times(const struct mt_rows *rows);

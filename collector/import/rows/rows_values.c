@@ -8,6 +8,17 @@
 
 #define NS_A_SECOND UINT64_C(1000000000)
 
+struct mt_row_cell mt_row_cell_trim(struct mt_row_cell cell)
+{
+    while (cell.length && *cell.text == ' ') {
+        cell.text++;
+        cell.length--;
+    }
+    while (cell.length && cell.text[cell.length - 1] == ' ')
+        cell.length--;
+    return cell;
+}
+
 bool mt_row_cell_is(struct mt_row_cell cell, const char *text)
 {
     return strlen(text) == cell.length && memcmp(text, cell.text, cell.length) == 0;

@@ -23,6 +23,9 @@ bool mt_row_decimal(struct mt_row_cell cell, int scale, uint64_t *value);
 /* "23:59:59.123456" or a number of seconds. */
 bool mt_row_clock(struct mt_row_cell cell, bool *is_time_of_day, uint64_t *t_ns);
 
+/* Without blanks at its ends. */
+struct mt_row_cell mt_row_cell_trim(struct mt_row_cell cell);
+
 bool mt_row_cell_is(struct mt_row_cell cell, const char *text);
 
 /* A frame is `function (file:line)`, or any text as a function. */

@@ -1,5 +1,5 @@
-/* Every event has the totals of its device after it. They give the bytes that were in use before
- * the first event, the order of events of equal times, and show where events are missing. */
+/* A trace of torch.profiler as a trace of memory. Levels are Total Allocated of the file: where
+ * events are missing, one block a device, of no known role, takes up the difference. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
@@ -18,45 +18,42 @@
 #include "util.h"
 
 enum {
-    DEVICES = 1024,
-    TOLD_DEVICES = 64,     /* those of which the header has a line */
-    EQUAL_TIMES = 64,      /* events of one time that may change places */
-    UNKNOWN_ADDRESS = 512, /* of the block whose place is unknown: no allocator uses it */
+    TOLD_DEVICES = 64, /* those of which the header has a line */
+    DEVICE_NAME = 24,
     MAX_THREADS = UINT16_MAX
 };
 
-struct device {
-    bool is_seen, has_totals;
-    uint64_t allocated_bytes; /* after the previous event, as the file has it */
-    uint64_t start_bytes;     /* in use before the first event */
-    uint64_t initial_bytes;   /* part of start_bytes: blocks whose free is in the file */
-    uint64_t start_reserved_bytes, reserved_bytes, most_reserved_bytes, reserved_changes;
-    uint64_t most_allocated_bytes, gaps;
+/* What the events made so far add up to. Sums that no trace can have stop at the most. */
+struct level {
+    uint64_t known_bytes;
+    uint64_t rest_bytes; /* of the block that takes up the difference to the total */
 };
 
 /* The start or the end of a named range, in the order of the trace. */
 struct mark {
     uint64_t t_ns;
-    uint32_t group; /* ends before starts; a range without a length ends after the memory events */
+    uint32_t group;
     uint32_t order;
     uint64_t nesting;
     const struct mt_kineto_range *range;
 };
-enum { ENDS, STARTS, ENDS_AT_ONCE };
+/* Of one time: ends where a range of the thread starts, starts, memory events, other ends. Stacks
+ * have the same rule. */
+enum { ENDS_BEFORE, STARTS, ENDS };
 
 struct making {
     struct mt_kineto profile;
     struct mt_made_trace made;
-    struct device *devices;
-    struct mt_map alive; /* address and device -> index of the instant */
-    uint32_t *initial;   /* instants that free a block of before */
-    size_t initial_count, initial_capacity;
+    struct mt_kineto_totals totals;
+    struct level *levels; /* of devices */
+    size_t lost_at;       /* next of totals.lost */
     struct mark *marks;
     size_t mark_count, mark_capacity;
     struct mt_buf not_used;
     uint32_t gap_name, rest_name, heap;
     uint8_t device_type; /* of the events that are used */
-    uint64_t host_events, other_events, first_other_type;
+    uint64_t host_events, other_events, first_other_type, threads_lost;
+    bool has_other_types;
 };
 
 static enum mt_status no_memory(struct mt_error *error)
@@ -87,7 +84,7 @@ static uint8_t choose_type(const struct mt_kineto *profile)
     for (size_t i = 0; i < profile->instant_count && type != MT_KINETO_CUDA; i++) {
         const struct mt_kineto_instant *instant = &profile->instants[i];
 
-        if (instant->device_type == MT_KINETO_CUDA || type == MT_KINETO_HOST)
+        if (instant->bytes && (instant->device_type == MT_KINETO_CUDA || type == MT_KINETO_HOST))
             type = instant->device_type;
     }
     return type;
@@ -108,115 +105,11 @@ static void leave_out_others(struct making *making)
             making->host_events++;
         } else {
             making->first_other_type = making->other_events ? making->first_other_type : type;
+            making->has_other_types |= type != making->first_other_type;
             making->other_events++;
         }
     }
     profile->instant_count = kept;
-}
-
-MT_DEFINE_ORDER(by_time, struct mt_kineto_instant,
-                MT_ASCENDING(t_ns) || MT_ASCENDING(index) || MT_ASCENDING(order))
-
-/* Whether the total after the event follows from the total before it. */
-static bool follows(const struct device *device, const struct mt_kineto_instant *instant)
-{
-    return !device->is_seen || !device->has_totals || instant->allocated_bytes == MT_NOT_COUNTED ||
-           device->allocated_bytes + (uint64_t)instant->bytes == instant->allocated_bytes;
-}
-
-/* Threads report events of the same time in any order. Moves the one that follows to place `at`. */
-static void order_equal_times(struct making *making, size_t at)
-{
-    struct mt_kineto_instant *instants = making->profile.instants, found;
-    const struct device *device = &making->devices[instants[at].device];
-    const size_t end = mt_min_u64(making->profile.instant_count, at + EQUAL_TIMES);
-    size_t i = at;
-
-    while (i < end && instants[i].t_ns == instants[at].t_ns &&
-           (instants[i].device != instants[at].device || !follows(device, &instants[i])))
-        i++;
-    if (i == at || i == end || instants[i].t_ns != instants[at].t_ns)
-        return;
-    found = instants[i];
-    memmove(&instants[at + 1], &instants[at], (i - at) * sizeof *instants);
-    instants[at] = found;
-}
-
-static void follow_reserved(struct device *device, uint64_t reserved_bytes)
-{
-    if (reserved_bytes == MT_NOT_COUNTED)
-        return;
-    if (!device->is_seen)
-        device->start_reserved_bytes = reserved_bytes;
-    else
-        device->reserved_changes += reserved_bytes != device->reserved_bytes;
-    device->reserved_bytes = reserved_bytes;
-    device->most_reserved_bytes = mt_max_u64(device->most_reserved_bytes, reserved_bytes);
-}
-
-static void follow_totals(struct making *making, struct mt_kineto_instant *instant)
-{
-    struct device *device = &making->devices[instant->device];
-    const uint64_t allocated_bytes = instant->allocated_bytes;
-
-    instant->is_odd = !follows(device, instant);
-    follow_reserved(device, instant->reserved_bytes);
-    if (!device->is_seen && allocated_bytes != MT_NOT_COUNTED)
-        device->start_bytes = instant->bytes > 0
-                                  ? mt_sub_or_0_u64(allocated_bytes, (uint64_t)instant->bytes)
-                                  : allocated_bytes + mt_magnitude(instant->bytes);
-    device->is_seen = true;
-    device->has_totals = allocated_bytes != MT_NOT_COUNTED;
-    device->allocated_bytes = allocated_bytes;
-    if (device->has_totals)
-        device->most_allocated_bytes = mt_max_u64(device->most_allocated_bytes, allocated_bytes);
-}
-
-static uint64_t key_of(const struct mt_kineto_instant *instant)
-{
-    return instant->addr ^ mt_hash_u64(instant->device);
-}
-
-/* Finds blocks of before the first event, and events that do not fit the ones before. */
-static enum mt_status follow_block(struct making *making, size_t i)
-{
-    struct mt_kineto_instant *instants = making->profile.instants, *instant = &instants[i];
-    struct device *device = &making->devices[instant->device];
-    uint32_t before;
-
-    if (instant->bytes > 0) {
-        instant->is_odd |= mt_map_find(&making->alive, key_of(instant)) != MT_MAP_NONE;
-        return mt_map_set(&making->alive, key_of(instant), (uint32_t)i);
-    }
-    before = mt_map_take(&making->alive, key_of(instant));
-    if (before != MT_MAP_NONE) {
-        instant->is_odd |= instants[before].bytes != -instant->bytes;
-        return MT_OK;
-    }
-    if (mt_grow(&making->initial, &making->initial_capacity, making->initial_count + 1,
-                sizeof *making->initial))
-        return MT_ERR_MEMORY;
-    making->initial[making->initial_count++] = (uint32_t)i;
-    device->initial_bytes = mt_add_most_u64(device->initial_bytes, mt_magnitude(instant->bytes));
-    return MT_OK;
-}
-
-static enum mt_status look_at(struct making *making)
-{
-    struct mt_kineto *profile = &making->profile;
-    enum mt_status status = MT_OK;
-
-    for (size_t i = 0; i < profile->instant_count && status == MT_OK; i++) {
-        struct mt_kineto_instant *instant = &profile->instants[i];
-
-        order_equal_times(making, i);
-        if (!instant->bytes)
-            continue;
-        follow_totals(making, instant);
-        status = follow_block(making, i);
-        making->devices[instant->device].gaps += instant->is_odd;
-    }
-    return status;
 }
 
 static enum mt_status thread_of(struct making *making, uint32_t index, uint16_t *id)
@@ -227,14 +120,17 @@ static enum mt_status thread_of(struct making *making, uint32_t index, uint16_t 
     uint32_t name = MT_NO_ID;
     enum mt_status status = MT_OK;
 
-    if (!thread->id && symbols->thread_count < MAX_THREADS) {
+    if (!thread->id && symbols->thread_count >= MAX_THREADS) {
+        thread->id = MT_NO_ID;
+        making->threads_lost++;
+    } else if (!thread->id) {
         if (thread->name != MT_NO_ID)
             status = mt_symbols_string(symbols, names->texts[thread->name],
                                        names->lengths[thread->name], &name);
         if (status == MT_OK)
             status = mt_symbols_thread(symbols, name, thread->os_id, &thread->id);
     }
-    *id = (uint16_t)thread->id;
+    *id = thread->id == MT_NO_ID ? 0 : (uint16_t)thread->id;
     return status;
 }
 
@@ -260,81 +156,133 @@ static struct mt_event event_of(const struct making *making,
                              .kind = instant->bytes > 0 ? MT_EVENT_ALLOC : MT_EVENT_FREE_REQUESTED};
 }
 
-static enum mt_status add_initial(struct making *making, const struct mt_kineto_instant *instant,
-                                  uint32_t name, struct mt_error *error)
+static void change_known(struct level *level, int64_t bytes)
 {
-    struct mt_event event = event_of(making, instant);
+    level->known_bytes = bytes < 0 ? mt_sub_or_0_u64(level->known_bytes, mt_magnitude(bytes))
+                                   : mt_add_most_u64(level->known_bytes, (uint64_t)bytes);
+}
 
-    event.t_ns = making->profile.instants[0].t_ns;
+/* Adds a block of which only the size is known, and the address if it is freed. */
+static enum mt_status add_unseen(struct making *making, const struct mt_kineto_instant *block,
+                                 uint64_t t_ns, uint32_t name, uint8_t flags,
+                                 struct mt_error *error)
+{
+    struct mt_event event = event_of(making, block);
+
+    event.t_ns = t_ns;
     event.kind = MT_EVENT_ALLOC;
-    event.flags = MT_EVENT_INITIAL;
+    event.flags = flags;
     event.aux_bytes = event.size_bytes;
     event.stack = MT_NO_ID;
     event.name = name;
     return add(making, &event, error);
 }
 
-/* The sum of the blocks that were alive before is known, which makes the levels correct. Those that
- * are freed in the file are known. The others are one block of no known role, at an address that no
- * allocator uses. */
-static enum mt_status add_all_initial(struct making *making, struct mt_error *error)
+/* Adds the blocks whose allocation is missing before instant `at`. */
+static enum mt_status add_lost(struct making *making, int64_t at, uint64_t t_ns,
+                               struct mt_error *error)
 {
+    const struct mt_kineto_totals *totals = &making->totals;
     enum mt_status status = MT_OK;
 
-    for (size_t i = 0; i < making->initial_count && status == MT_OK; i++)
-        status =
-            add_initial(making, &making->profile.instants[making->initial[i]], MT_NO_ID, error);
-    for (uint16_t i = 0; i < DEVICES && status == MT_OK; i++) {
-        const struct device *device = &making->devices[i];
-        const struct mt_kineto_instant rest = {
-            .addr = UNKNOWN_ADDRESS,
-            .device = i,
-            .bytes = (int64_t)mt_sub_or_0_u64(device->start_bytes, device->initial_bytes)};
+    for (; making->lost_at < totals->lost_count && totals->lost[making->lost_at].at == at &&
+           status == MT_OK;
+         making->lost_at++) {
+        const struct mt_kineto_instant *instant =
+            &making->profile.instants[totals->lost[making->lost_at].instant];
 
-        making->made.header.starts_in_middle |= device->start_bytes || device->initial_bytes;
-        if (rest.bytes)
-            status = add_initial(making, &rest, making->rest_name, error);
+        change_known(&making->levels[instant->device], -instant->bytes);
+        status = add_unseen(making, instant, t_ns, MT_NO_ID,
+                            at == MT_KINETO_BEFORE ? MT_EVENT_INITIAL : 0, error);
     }
     return status;
 }
 
-/* The file does not have the free memory of the device, which an event of this kind needs. */
-static enum mt_status add_out_of_memory(struct making *making,
-                                        const struct mt_kineto_instant *instant,
-                                        struct mt_event *event, struct mt_error *error)
+/* Replaces the block that takes up the difference by one of `bytes`. */
+static enum mt_status set_rest(struct making *making, uint16_t device, uint64_t bytes,
+                               uint64_t t_ns, uint8_t flags, struct mt_error *error)
 {
-    char digits[MT_UNITS_TEXT];
-    struct mt_buf name = {0};
-    enum mt_status status;
+    struct level *level = &making->levels[device];
+    struct mt_kineto_instant rest = {.addr = making->totals.devices[device].unknown_addr,
+                                     .device = device,
+                                     .t_ns = t_ns,
+                                     .stack = MT_NO_ID,
+                                     .bytes = -(int64_t)level->rest_bytes};
+    struct mt_event event = event_of(making, &rest);
+    enum mt_status status = MT_OK;
 
-    mt_buf_printf(&name, "out of memory on gpu %u: a request of %s bytes",
-                  (unsigned)instant->device, mt_format_count(digits, instant->asked_bytes));
-    status = name.failed
-                 ? MT_ERR_MEMORY
-                 : mt_symbols_string(&making->made.symbols, name.data, name.length, &event->name);
-    mt_buf_release(&name);
-    if (status != MT_OK)
-        return no_memory(error);
-    event->kind = MT_EVENT_MARK;
-    event->device = event->heap = 0;
-    event->addr = 0;
-    return add(making, event, error);
+    if (level->rest_bytes)
+        status = add(making, &event, error);
+    level->rest_bytes = bytes;
+    rest.bytes = (int64_t)bytes;
+    return bytes && status == MT_OK
+               ? add_unseen(making, &rest, t_ns, making->rest_name, flags, error)
+               : status;
 }
 
-static enum mt_status add_gap(struct making *making, uint64_t t_ns, struct mt_error *error)
+/* Makes the level of the device `total_bytes`, or as near as the known blocks allow. */
+static enum mt_status set_level(struct making *making, const struct mt_kineto_instant *instant,
+                                int64_t total_bytes, struct mt_error *error)
 {
-    struct mt_event event = {.t_ns = t_ns,
+    const struct level *level = &making->levels[instant->device];
+    const uint64_t rest_bytes =
+        mt_sub_or_0_u64(total_bytes > 0 ? (uint64_t)total_bytes : 0, level->known_bytes);
+
+    if (instant->allocated_bytes == MT_NOT_COUNTED || rest_bytes == level->rest_bytes)
+        return MT_OK;
+    return set_rest(making, instant->device, rest_bytes, instant->t_ns, 0, error);
+}
+
+/* The sum of the blocks that were alive before is known, which makes the levels correct. Those that
+ * are freed in the file are known. The others are one block of no known role. */
+static enum mt_status add_all_initial(struct making *making, struct mt_error *error)
+{
+    uint64_t t_ns = making->profile.instants[0].t_ns;
+    enum mt_status status;
+
+    if (making->mark_count)
+        t_ns = mt_min_u64(t_ns, making->marks[0].t_ns);
+    status = add_lost(making, MT_KINETO_BEFORE, t_ns, error);
+    for (uint16_t i = 0; i < MT_KINETO_DEVICES && status == MT_OK; i++) {
+        const struct mt_kineto_device *device = &making->totals.devices[i];
+        const uint64_t rest_bytes = mt_sub_or_0_u64(device->start_bytes, device->initial_bytes);
+
+        making->made.header.starts_in_middle |= device->start_bytes || device->initial_bytes;
+        status = set_rest(making, i, rest_bytes, t_ns, MT_EVENT_INITIAL, error);
+    }
+    return status;
+}
+
+static enum mt_status add_gap(struct making *making, const struct mt_kineto_instant *instant,
+                              struct mt_error *error)
+{
+    struct mt_event event = {.t_ns = instant->t_ns,
                              .size_bytes = 1,
                              .stack = MT_NO_ID,
                              .name = making->gap_name,
+                             .device = instant->device,
                              .kind = MT_EVENT_DROPPED};
 
     return add(making, &event, error);
 }
 
-static enum mt_status add_instant(struct making *making, const struct mt_kineto_instant *instant,
-                                  struct mt_error *error)
+/* The file does not have the free memory of the device, so the event only reports that the driver
+ * refused a request. PyTorch reports that it is out of memory after the driver did so. */
+static enum mt_status add_out_of_memory(struct making *making,
+                                        const struct mt_kineto_instant *instant,
+                                        struct mt_event *event, struct mt_error *error)
 {
+    event->kind = MT_EVENT_ALLOC_FAILED;
+    event->heap = 0;
+    event->addr = 0;
+    event->size_bytes = instant->asked_bytes;
+    return add(making, event, error);
+}
+
+static enum mt_status add_instant(struct making *making, size_t i, struct mt_error *error)
+{
+    const struct mt_kineto_instant *instant = &making->profile.instants[i];
+    const int64_t total_bytes = (int64_t)instant->allocated_bytes;
     struct mt_event event = event_of(making, instant);
     enum mt_status status = MT_OK;
 
@@ -343,8 +291,15 @@ static enum mt_status add_instant(struct making *making, const struct mt_kineto_
     if (!instant->bytes)
         return add_out_of_memory(making, instant, &event, error);
     if (instant->is_odd)
-        status = add_gap(making, instant->t_ns, error);
-    return status == MT_OK ? add(making, &event, error) : status;
+        status = add_gap(making, instant, error);
+    if (status == MT_OK)
+        status = add_lost(making, (int64_t)i, instant->t_ns, error);
+    if (status == MT_OK && !instant->is_left_out)
+        status = set_level(making, instant, total_bytes - instant->bytes, error);
+    if (status == MT_OK && !instant->is_left_out)
+        status = add(making, &event, error);
+    change_known(&making->levels[instant->device], instant->change_bytes);
+    return status == MT_OK ? set_level(making, instant, total_bytes, error) : status;
 }
 
 static enum mt_status add_mark(struct making *making, const struct mark *mark,
@@ -368,14 +323,35 @@ MT_DEFINE_ORDER(by_place, struct mark,
                 MT_ASCENDING(t_ns) || MT_ASCENDING(group) || MT_ASCENDING(nesting) ||
                     MT_ASCENDING(order))
 
+static uint64_t start_key(uint32_t thread, uint64_t t_ns)
+{
+    return t_ns ^ mt_hash_u64(thread);
+}
+
+/* Where ranges start. One without a length is within the range that ends at its time. */
+static enum mt_status find_starts(const struct mt_kineto *profile, struct mt_map *starts)
+{
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < profile->range_count && status == MT_OK; i++) {
+        const struct mt_kineto_range *range = &profile->ranges[i];
+
+        if (range->kind == MT_KINETO_ANNOTATION && range->start_ns < range->end_ns)
+            status = mt_map_set(starts, start_key(range->thread, range->start_ns), 0);
+    }
+    return status;
+}
+
 /* Outer ranges start first and end last. */
-static enum mt_status make_marks(struct making *making)
+static enum mt_status make_marks(struct making *making, const struct mt_map *starts)
 {
     const struct mt_kineto *profile = &making->profile;
 
     for (size_t i = 0; i < profile->range_count; i++) {
         const struct mt_kineto_range *range = &profile->ranges[i];
-        const bool at_once = range->start_ns == range->end_ns;
+        const bool is_followed =
+            range->start_ns < range->end_ns &&
+            mt_map_get(starts, start_key(range->thread, range->end_ns)) != MT_MAP_NONE;
         struct mark *mark;
 
         if (range->kind != MT_KINETO_ANNOTATION)
@@ -386,13 +362,24 @@ static enum mt_status make_marks(struct making *making)
         mark = &making->marks[making->mark_count];
         mark[0] =
             (struct mark){range->start_ns, STARTS, range->order, UINT64_MAX - range->end_ns, range};
-        mark[1] = (struct mark){range->end_ns, at_once ? ENDS_AT_ONCE : ENDS,
+        mark[1] = (struct mark){range->end_ns, is_followed ? ENDS_BEFORE : ENDS,
                                 UINT32_MAX - range->order, UINT64_MAX - range->start_ns, range};
         making->mark_count += 2;
     }
     if (making->mark_count)
         qsort(making->marks, making->mark_count, sizeof *making->marks, by_place);
     return MT_OK;
+}
+
+static enum mt_status sort_marks(struct making *making)
+{
+    struct mt_map starts = {0};
+    enum mt_status status = find_starts(&making->profile, &starts);
+
+    if (status == MT_OK)
+        status = make_marks(making, &starts);
+    mt_map_release(&starts);
+    return status;
 }
 
 static enum mt_status add_events(struct making *making, struct mt_error *error)
@@ -409,62 +396,77 @@ static enum mt_status add_events(struct making *making, struct mt_error *error)
             const struct mark *mark = &making->marks[at];
 
             if (instant && (mark->t_ns > instant->t_ns ||
-                            (mark->t_ns == instant->t_ns && mark->group == ENDS_AT_ONCE)))
+                            (mark->t_ns == instant->t_ns && mark->group == ENDS)))
                 break;
             status = add_mark(making, mark, error);
         }
         if (instant && status == MT_OK)
-            status = add_instant(making, instant, error);
+            status = add_instant(making, i, error);
     }
     return status;
 }
 
-static void add_count(struct mt_buf *lines, uint64_t count, const char *what)
+/* "3 events of host memory" */
+static void add_sum(struct mt_buf *lines, uint64_t count, const char *unit, const char *what)
 {
     char digits[MT_UNITS_TEXT];
 
-    mt_buf_printf(lines, "%s%s event%s of %s", lines->length ? "\n" : "",
-                  mt_format_count(digits, count), count == 1 ? "" : "s", what);
+    mt_buf_printf(lines, "%s%s %s%s %s", lines->length ? "\n" : "", mt_format_count(digits, count),
+                  unit, count == 1 ? "" : "s", what);
 }
 
 /* Describes the totals of a device that no event can have. */
-static void add_totals(struct mt_buf *lines, unsigned number, const struct device *device)
+static void add_totals(struct mt_buf *lines, const char *name,
+                       const struct mt_kineto_device *device)
 {
     char n[4][MT_UNITS_TEXT];
 
     if (device->most_reserved_bytes)
-        mt_buf_printf(
-            lines, "%sTotal Reserved of gpu %u: %s bytes at first, %s at most, %s change%s",
-            lines->length ? "\n" : "", number, mt_format_count(n[0], device->start_reserved_bytes),
-            mt_format_count(n[1], device->most_reserved_bytes),
-            mt_format_count(n[2], device->reserved_changes),
-            device->reserved_changes == 1 ? "" : "s");
+        mt_buf_printf(lines, "%sTotal Reserved of %s: %s bytes at first, %s at most, %s change%s",
+                      lines->length ? "\n" : "", name,
+                      mt_format_count(n[0], device->start_reserved_bytes),
+                      mt_format_count(n[1], device->most_reserved_bytes),
+                      mt_format_count(n[2], device->reserved_changes),
+                      device->reserved_changes == 1 ? "" : "s");
     if (device->gaps)
         mt_buf_printf(lines,
-                      "%sTotal Allocated of gpu %u: %s bytes at most; %s event%s do%s not follow "
-                      "from those before",
-                      lines->length ? "\n" : "", number,
+                      "%sTotal Allocated of %s: %s bytes at most; %s event%s do%s not follow from "
+                      "the events before",
+                      lines->length ? "\n" : "", name,
                       mt_format_count(n[0], device->most_allocated_bytes),
                       mt_format_count(n[1], device->gaps), device->gaps == 1 ? "" : "s",
                       device->gaps == 1 ? "es" : "");
 }
 
+static const char *name_of_device(const struct making *making, unsigned number,
+                                  char name[DEVICE_NAME])
+{
+    if (making->device_type == MT_KINETO_HOST)
+        return MT_HOST_MEMORY;
+    snprintf(name, DEVICE_NAME, "gpu %u", number);
+    return name;
+}
+
 static void add_lines(struct making *making)
 {
     struct mt_buf *lines = &making->not_used;
-    char type[48];
+    char type[48], name[DEVICE_NAME];
 
     if (making->device_type > MT_KINETO_CUDA)
-        mt_buf_printf(lines, "Device Type %u: its allocator is taken for that of CUDA",
+        mt_buf_printf(lines, "Device Type %u: read as if it were CUDA's allocator",
                       (unsigned)making->device_type);
     if (making->host_events)
-        add_count(lines, making->host_events, "host memory (Device Type 0)");
-    snprintf(type, sizeof type, "other devices (Device Type %u)",
-             (unsigned)making->first_other_type);
+        add_sum(lines, making->host_events, "event", "of host memory (Device Type 0)");
+    snprintf(type, sizeof type, "of other devices (Device Type %u%s)",
+             (unsigned)making->first_other_type, making->has_other_types ? " and others" : "");
     if (making->other_events)
-        add_count(lines, making->other_events, type);
+        add_sum(lines, making->other_events, "event", type);
+    if (making->threads_lost)
+        add_sum(lines, making->threads_lost, "thread", "too many: their events have no thread");
+    if (making->profile.names_cut)
+        add_sum(lines, making->profile.names_cut, "name", "longer than 64 KiB: cut there");
     for (unsigned i = 0; i < TOLD_DEVICES; i++)
-        add_totals(lines, i, &making->devices[i]);
+        add_totals(lines, name_of_device(making, i, name), &making->totals.devices[i]);
 }
 
 static void fill_header(struct making *making)
@@ -473,7 +475,8 @@ static void fill_header(struct making *making)
 
     add_lines(making);
     header->framework = "PyTorch";
-    header->not_recorded = "segments, streams, requested sizes, and when frees were completed";
+    header->not_recorded = "segments, streams, requested sizes, and when frees were completed\n"
+                           "lines of calls: a Python function has the line where it begins";
     header->not_used = making->not_used.data;
     header->has_free_requested = true;
     header->sizes_rounded = making->device_type != MT_KINETO_HOST;
@@ -492,8 +495,8 @@ static enum mt_status add_devices(struct making *making)
         status = mt_symbols_string(symbols, MT_HOST_MEMORY, strlen(MT_HOST_MEMORY), &name);
         return status == MT_OK ? mt_symbols_device(symbols, 0, name, 0) : status;
     }
-    for (uint32_t i = symbols->device_count; i < DEVICES && status == MT_OK; i++)
-        if (making->devices[i].is_seen)
+    for (uint32_t i = symbols->device_count; i < MT_KINETO_DEVICES && status == MT_OK; i++)
+        if (making->totals.devices[i].is_used)
             status = mt_symbols_device(symbols, i, MT_NO_ID, 0);
     return status;
 }
@@ -507,8 +510,8 @@ static enum mt_status prepare(struct making *making)
 {
     uint32_t heap;
 
-    making->devices = calloc(DEVICES, sizeof *making->devices);
-    if (!making->devices || make_name(making, "pytorch", &heap) ||
+    making->levels = calloc(MT_KINETO_DEVICES, sizeof *making->levels);
+    if (!making->levels || make_name(making, "pytorch", &heap) ||
         mt_symbols_heap(&making->made.symbols, heap, &making->heap) ||
         make_name(making, "other", &making->rest_name))
         return MT_ERR_MEMORY;
@@ -528,18 +531,17 @@ static enum mt_status make_events(struct making *making, struct mt_error *error)
 {
     struct mt_kineto *profile = &making->profile;
 
+    leave_out_others(making);
     if (!has_memory(profile))
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "the trace has no memory events, which torch.profiler writes with "
                        "profile_memory=True; or record a snapshot "
                        "(torch.cuda.memory._record_memory_history and _dump_snapshot)");
-    leave_out_others(making);
     if (profile->instant_count >= MT_MAP_NONE)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "too many memory events");
     if (mt_kineto_set_stacks(profile, &making->made.symbols) != MT_OK)
         return no_memory(error);
-    qsort(profile->instants, profile->instant_count, sizeof *profile->instants, by_time);
-    if (look_at(making) || add_devices(making) || make_marks(making))
+    if (mt_kineto_follow(profile, &making->totals) || add_devices(making) || sort_marks(making))
         return no_memory(error);
     return add_events(making, error);
 }
@@ -548,10 +550,9 @@ static void release(struct making *making)
 {
     mt_kineto_release(&making->profile);
     mt_made_trace_release(&making->made);
-    mt_map_release(&making->alive);
+    mt_kineto_totals_release(&making->totals);
     mt_buf_release(&making->not_used);
-    free(making->devices);
-    free(making->initial);
+    free(making->levels);
     free(making->marks);
 }
 

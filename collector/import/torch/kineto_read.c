@@ -9,8 +9,6 @@
 #include "json_reader.h"
 #include "util.h"
 
-enum { MAX_DEVICES = 1024 };
-
 /* Larger numbers are not real sizes or times. Sums of allowed numbers never overflow. */
 static const int64_t MAX_SIZE = (int64_t)1 << 60, MAX_TIME_NS = (int64_t)1 << 61;
 
@@ -51,11 +49,15 @@ static enum mt_status no_memory(struct mt_error *error)
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
 
-static void keep_text(const struct mt_json_reader *json, struct mt_buf *text)
+static void keep_text(struct reading *reading, struct mt_buf *text)
 {
+    const struct mt_json_reader *json = &reading->json;
+
     mt_buf_reset(text);
-    if (json->token == MT_JSON_TEXT)
-        mt_buf_add(text, json->text, json->length);
+    if (json->token != MT_JSON_TEXT)
+        return;
+    mt_buf_add(text, json->text, json->length);
+    reading->profile->names_cut += json->text_is_cut;
 }
 
 static bool is_text(const struct mt_buf *text, const char *wanted)
@@ -125,7 +127,7 @@ static enum mt_status read_arguments(struct reading *reading, struct mt_error *e
         if (status != MT_OK)
             return status;
         if (is_label)
-            keep_text(json, &row->label);
+            keep_text(reading, &row->label);
         if (argument < ARGUMENT_COUNT && read_argument(json, &value)) {
             row->arguments[argument] = value;
             row->seen |= 1u << argument;
@@ -153,8 +155,8 @@ static enum mt_status read_member(struct reading *reading, struct mt_error *erro
         return status;
     switch (key) {
     case 0: return read_arguments(reading, error);
-    case 1: keep_text(json, &row->name); break;
-    case 2: keep_text(json, &row->category); break;
+    case 1: keep_text(reading, &row->name); break;
+    case 2: keep_text(reading, &row->category); break;
     case 3: row->form = json->token == MT_JSON_TEXT ? json->text[0] : 0; break;
     case 4: row->t_ns = time_of(json); break;
     case 5: row->duration_ns = time_of(json); break;
@@ -193,7 +195,7 @@ static const char *why_impossible(const struct row *row, bool is_oom)
         return "a memory event lacks its size, device or address";
     if (arguments[DEVICE_TYPE] < 0 || arguments[DEVICE_TYPE] > UINT8_MAX)
         return "a memory event has an impossible device type";
-    if (!is_host && (arguments[DEVICE_ID] < 0 || arguments[DEVICE_ID] >= MAX_DEVICES))
+    if (!is_host && (arguments[DEVICE_ID] < 0 || arguments[DEVICE_ID] >= MT_KINETO_DEVICES))
         return "a memory event has an impossible device number";
     if (arguments[BYTES] < -MAX_SIZE || arguments[BYTES] > MAX_SIZE ||
         (!is_oom && !arguments[BYTES]) || (is_oom && arguments[BYTES] < 0))
@@ -397,7 +399,7 @@ static enum mt_status read_device(struct reading *reading, struct mt_error *erro
         if (status != MT_OK)
             return status;
     }
-    if (status == MT_OK && id >= 0 && id < MAX_DEVICES && total_bytes >= 0 &&
+    if (status == MT_OK && id >= 0 && id < MT_KINETO_DEVICES && total_bytes >= 0 &&
         total_bytes <= MAX_SIZE &&
         mt_symbols_device(symbols, (uint32_t)id, name, (uint64_t)total_bytes))
         return no_memory(error);
@@ -479,7 +481,8 @@ static enum mt_status keep_beginning(const struct reading *reading, const struct
     if (!reading->json.cut && !mt_feed_is_cut(feed))
         mt_made_trace_skip(reading->made, error->offset, error->text);
     integrity->cut = true;
-    integrity->cut_offset = error->offset;
+    /* in the file, which may be compressed; of damage, the decoded offset is known */
+    integrity->cut_offset = reading->json.cut ? mt_feed_raw_bytes(feed) : error->offset;
     return MT_OK;
 }
 

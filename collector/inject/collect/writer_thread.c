@@ -33,6 +33,7 @@ struct job {
     struct mt_drain *drain;
     struct mt_writer *writer;
     uint64_t stuck_since_ns; /* 0 = not stuck */
+    bool ring_grows;         /* told: no new file could be created once */
 };
 
 static struct timespec in_ns(long ns)
@@ -260,20 +261,51 @@ static void tell_full_tape(void)
                            mt_core.tape_path);
 }
 
-/* Moves the recording to a new file. The part before the current one is removed first, because the
- * disk may be full. */
-static bool take_next_file(const struct job *job)
+/* The part before the current one is removed only if nothing but its name is in the way: open
+ * reports a lack of descriptors before it looks at the name. */
+static bool create_next(struct mt_own_file *next, const char *path)
+{
+    if (mt_own_file_create(next, path))
+        return true;
+    if (errno != EEXIST || !mt_core.before_file.path)
+        return false;
+    mt_own_file_remove(&mt_core.before_file);
+    return mt_own_file_create(next, path);
+}
+
+static void tell_growing_ring(struct job *job, const char *path, const char *why)
+{
+    bool said = false;
+
+    if (job->ring_grows)
+        return;
+    job->ring_grows = true;
+    mt_collect_not_recorded(&said,
+                            "the ring cannot continue in '%s' (%s): it keeps more than the "
+                            "requested time",
+                            path, why);
+}
+
+/* Moves the recording to a new file. The tape names it while the current one is still open, so one
+ * of the two can be identified at any moment. */
+static bool take_next_file(struct job *job)
 {
     char *const path = mt_drain_part(job->drain) & 1 ? mt_core.trace_path : mt_core.part_path;
     struct mt_own_file next, current = mt_core.trace_file;
 
-    if (mt_core.before_file.path)
-        mt_own_file_remove(&mt_core.before_file);
-    if (!mt_own_file_create(&next, path))
+    if (mt_own_file_is_sandboxed(&current)) {
+        tell_growing_ring(job, path, "the program is sandboxed");
         return false;
+    }
+    if (!create_next(&next, path)) {
+        tell_growing_ring(job, path, strerror(errno));
+        return false;
+    }
+    next.sandboxed_before = current.sandboxed_before; /* a filter may just have been installed */
     mt_core.before_file = current;
     mt_core.before_file.fd = -1;
     mt_core.trace_file = next;
+    mt_tape_set_trace(mt_core.tape, &mt_core.trace_file);
     mt_own_file_close(&current);
     return true;
 }
@@ -288,7 +320,6 @@ static enum mt_status turn_ring(struct job *job, struct mt_error *error)
 
     if (!mt_drain_part_is_full(job->drain) || !take_next_file(job))
         return MT_OK;
-    mt_tape_set_trace(mt_core.tape, &mt_core.trace_file);
     mt_drain_begin_part(job->drain);
     make_header(job, &header);
     status = mt_writer_restart(job->writer, &header, error);

@@ -321,6 +321,9 @@ class RecordedTrace(Document):
     bytes: int | None = None
     events: int | None = None
     duration_ns: int | None = None
+    ring_ns: int | None = None
+    recorded_ns: int | None = None
+    events_left_out: int | None = None
     xla_requests_missing: bool | None = None
     device_peak_bytes: int | None = None
     requested_peak_bytes: int | None = None
@@ -352,6 +355,9 @@ class RecordedTrace(Document):
             bytes=data.get("bytes"),
             events=data.get("events"),
             duration_ns=data.get("duration_ns"),
+            ring_ns=data.get("ring_ns"),
+            recorded_ns=data.get("recorded_ns"),
+            events_left_out=data.get("events_left_out"),
             xla_requests_missing=data.get("xla_requests_missing"),
             device_peak_bytes=data.get("device_peak_bytes"),
             requested_peak_bytes=data.get("requested_peak_bytes"),

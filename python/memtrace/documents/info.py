@@ -312,6 +312,7 @@ class Integrity(Document):
     events_dropped: int
     events_unknown: int
     events_invalid: int
+    records_damaged: int
     closed: bool
     cut: bool
     cut_offset: int | None
@@ -328,6 +329,7 @@ class Integrity(Document):
             events_dropped=data["events_dropped"],
             events_unknown=data["events_unknown"],
             events_invalid=data["events_invalid"],
+            records_damaged=data["records_damaged"],
             closed=data["closed"],
             cut=data["cut"],
             cut_offset=data["cut_offset"],
