@@ -12,6 +12,7 @@ static const struct mt_style plain = {"", "", "", "", "", "", ""};
 static void begin_devices(struct run *run, uint16_t heap)
 {
     begin(run);
+    run->source.source.header.has_segments = heap == PYTORCH;
     for (uint16_t i = 0; i < DEVICES; i++) {
         const uint64_t addr = SEGMENT + (uint64_t)i * MT_GIB,
                        bytes = (i + UINT64_C(1)) * 20 * MT_MIB;
