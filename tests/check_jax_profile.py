@@ -133,7 +133,7 @@ def check_references(program, folder):
         profile.body += message(2, message(1, b"\1" * 4000) + message(2, varint(1) + varint(8)) + labels)
     path = folder / "references.prof"
     path.write_bytes(profile.data())
-    assert live(program, path, timeout=100) == {0: (50, 400)}
+    assert live(program, path, timeout=900) == {0: (50, 400)}
 
 
 def refused(program, path, data, *words):

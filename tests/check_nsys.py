@@ -216,7 +216,7 @@ def check_joins(program, folder):
         export.memory(i, 0, 4096 * (i + 1), 16, correlationId=11)
     database.execute("ANALYZE")
     database.execute("UPDATE sqlite_stat1 SET stat = '1'")
-    count = json.loads(output(program, "info", "--json", export.close(), timeout=100))["events"]["total"]
+    count = json.loads(output(program, "info", "--json", export.close(), timeout=900))["events"]["total"]
     names = {event["name"] for event in dump(program, export.path) if event["kind"] != "alloc"}
     assert names == {"text0", "text0 was refused: out of memory", None}, names
     assert count == 4 * many + 1, count

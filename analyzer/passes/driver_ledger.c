@@ -533,9 +533,8 @@ static void on_other(struct mt_driver_ledger *ledger, const struct mt_event *eve
     uint32_t heap, index;
 
     heap_at(ledger, event, &heap);
-    /* pinned host memory is the only driver memory in a snapshot; PyTorch also reports refusals */
+    /* pinned host memory is the only driver memory in a snapshot */
     ledger->has_driver |= ledger->heaps[heap].is.level == MT_HEAP_DRIVER &&
-                          event->kind != MT_EVENT_ALLOC_FAILED &&
                           !mt_header_is_snapshot(&ledger->source->header);
     if (event->kind == MT_EVENT_ALLOC) {
         on_alloc(ledger, heap, event);

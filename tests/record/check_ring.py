@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import select
 import signal
 import struct
 import subprocess
@@ -30,6 +31,41 @@ def wait_for(what, process=None, pause=0.01):
 
 def wait_for_end(pid):
     wait_for(lambda: not is_running(pid))
+
+
+def wait_for_words(process, words):
+    """Until they are on standard error, which end() returns as a whole."""
+    def is_heard():
+        while select.select([process.stderr], [], [], 0)[0]:
+            piece = os.read(process.stderr.fileno(), 65536)
+            if not piece:
+                break
+            process.heard = getattr(process, "heard", b"") + piece
+        return words.encode() in getattr(process, "heard", b"")
+    wait_for(is_heard, process)
+
+
+def stop(pid):
+    """Stops a process, so that nothing changes until it is killed or continued."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: state_of(pid) in "TZX")
+
+
+def stop_in_part(bench, child):
+    """Stops the program while its last part has events of all threads and is shorter than 3 s."""
+    stop(child)
+    while not 1000 < commit_of(bench.work / "run.trace.zst.tape")[2] < 4000:
+        os.kill(child, signal.SIGCONT)
+        time.sleep(0.1)
+        stop(child)
+
+
+def state_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "X"
 
 
 def start(bench, *options, ring="1s", live=LIVE, events=6000):
@@ -91,7 +127,7 @@ def book_events(book, live=LIVE):
 
 def end(process):
     _, err = process.communicate(timeout=600)
-    return process.returncode, err.decode()
+    return process.returncode, (getattr(process, "heard", b"") + err).decode()
 
 
 def after_exit(bench):
@@ -164,7 +200,7 @@ def at_signal(bench):
     book.order(EXIT)
     while process.poll() is None:  # also while the parts are put together
         process.send_signal(signal.SIGUSR2)
-        time.sleep(0.002)
+        time.sleep(0.02)
     status, err = end(process)
     check_trace(bench, book, saved.name)
     check(status == 0 and "run-saved-1.trace.zst: " in err, f"{status} {err}")
@@ -173,17 +209,35 @@ def at_signal(bench):
 
 def at_oom(bench):
     """The program goes on after the refusal, longer than the ring."""
-    book, process = start(bench, ring="2s")
+    book, process = start(bench, ring="5s")
     turn(bench, process, 2)
     book.order(REFUSE)
+    wait_for((bench.work / "run-saved-1.trace.zst").exists, process)
     turn(bench, process)
     book.order(EXIT)
     status, err = end(process)
     check(status == 0, f"{status} {err}")
-    trace = check_trace(bench, book, "run-saved-1.trace.zst")
+    trace = check_trace(bench, book, "run-saved-1.trace.zst", ring_ns=5 * SECOND_NS)
     check(trace.refused == 1, f"{trace.refused} refusals are in the saved trace")
-    trace = check_trace(bench, book, exact=True)
+    trace = check_trace(bench, book, ring_ns=5 * SECOND_NS, exact=True)
     check(not trace.refused, "the ring is longer than its time")
+
+
+def stopped_saver(bench, process):
+    """A process that has not saved yet. It waits 0.3 s for the writer before it saves."""
+    saved = bench.work / "run-saved-1.trace.zst"
+    before = set(children(process))
+    while True:
+        saved.unlink(missing_ok=True)
+        process.send_signal(signal.SIGUSR2)
+        wait_for(lambda: set(children(process)) - before or saved.exists(), process, 0.001)
+        for pid in set(children(process)) - before:
+            stop(pid)
+            if state_of(pid) == "T" and not saved.exists():
+                return pid
+            if state_of(pid) == "T":
+                os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: saved.exists() and set(children(process)) == before, process)  # it was too late
 
 
 def saver_dies(bench):
@@ -191,19 +245,15 @@ def saver_dies(bench):
     long = "r" * 238 + ".trace.zst"  # has room for .part, and not for -saved-1
     book, process = start(bench, "-o", long)
     process.send_signal(signal.SIGUSR2)
-    time.sleep(1)
+    wait_for_words(process, "could not be saved")
     book.order(EXIT)
     status, err = end(process)
     check(status == 0 and err.count("could not be saved") == 1 and "File name too long" in err
           and "nothing was saved" not in err, f"{status} {err}")
     (bench.work / long).unlink()
     book, process = start(bench)
-    before = set(children(process))
-    process.send_signal(signal.SIGUSR2)
-    # it waits 0.3 s for the writer before it saves
-    wait_for(lambda: set(children(process)) - before, process, 0.001)
-    os.kill(only(set(children(process)) - before), signal.SIGKILL)
-    time.sleep(0.5)
+    os.kill(stopped_saver(bench, process), signal.SIGKILL)
+    wait_for_words(process, "could not be saved")
     book.order(EXIT)
     status, err = end(process)
     check(status == 0 and err.count("could not be saved") == 1, f"{status} {err}")
@@ -249,6 +299,7 @@ def saved_early(bench):
 def several_processes(bench):
     book, process = start(bench, "-o", "traces/")
     book.order(FORK)
+    wait_for(lambda: len(bench.traces(bench.work / "traces")) == 2, process)
     time.sleep(2.5)
     book.order(EXIT)
     status, err = end(process)
@@ -299,11 +350,11 @@ def foreign_part(bench):
 
 def name_taken(bench):
     """Somebody takes the name of the next part: the ring grows, and memtrace and the trace say so."""
-    book, process = start(bench, ring="3s")
+    book, process = start(bench, ring="8s")
     part = bench.work / "run.trace.zst.part"
     check(not part.exists(), "too late")
     part.write_text("mine")
-    time.sleep(4)
+    wait_for_words(process, "the ring cannot continue")
     book.order(EXIT)
     status, err = end(process)
     check(status == 0 and err.count("the ring cannot continue") == 2, f"{status} {err}")
@@ -317,7 +368,7 @@ def no_descriptor(bench):
     turn(bench, process, 2)
     child = command_of(process, "ringed")
     resource.prlimit(child, resource.RLIMIT_NOFILE, (0, resource.prlimit(child, resource.RLIMIT_NOFILE)[1]))
-    time.sleep(2)
+    wait_for_words(process, "the ring cannot continue")
     before = newest_part(bench)
     time.sleep(1.5)
     check(newest_part(bench) == before, "it has turned")
@@ -333,8 +384,7 @@ def sandboxed(bench):
     book, process = start(bench)
     turn(bench, process, 2)
     book.order(SANDBOX)
-    time.sleep(2.5)
-    check(process.poll() is None, f"it ended: {process.returncode}")
+    wait_for_words(process, "the program is sandboxed")
     book.order(EXIT)
     status, err = end(process)
     check(status == 0 and "the program is sandboxed" in err, f"{status} {err}")
@@ -361,9 +411,10 @@ def forget_the_contents(content):
 def damaged_part(bench):
     """The part before the last is damaged: the last one is kept, and the header says so. For both names."""
     for turns in (3, 4):
-        book, process = start(bench)
-        turn(bench, process, turns)
+        book, process = start(bench, ring="3s")
         child = command_of(process, "ringed")
+        turn(bench, process, turns)
+        stop_in_part(bench, child)
         process.kill()
         process.wait(timeout=600)
         os.kill(child, signal.SIGKILL)
@@ -394,8 +445,8 @@ def time_goes_back(bench):
     """Both files hold the same part, and the tape says that they follow each other: a damaged part."""
     book, process = start(bench)
     turn(bench, process)
-    wait_for(lambda: 1000 < commit_of(bench.work / "run.trace.zst.tape")[2] < 4000, process)
     child = command_of(process, "ringed")
+    stop_in_part(bench, child)
     process.kill()
     process.wait(timeout=600)
     os.kill(child, signal.SIGKILL)

@@ -70,8 +70,7 @@ class Trace:
         self.events += not initial
         self.lost += size if kind == "dropped" else 0
         self.refused += kind == "alloc_failed"
-        if kind != "end":
-            self.times = [self.times[0] if self.times else event["t_ns"], event["t_ns"]]
+        self.times = [self.times[0] if self.times else event["t_ns"], event["t_ns"]]
         live = self.live.setdefault(event.get("thread_name"), {})
         if kind == "alloc":
             live[addr] = size
