@@ -378,7 +378,7 @@ void mt_reporter_run(const struct mt_reporter *reporter)
         reporter, 0,
         !mt_has_allocator(report) ? ""
         : !has_history            ? ", OOMs and retries unknown"
-        : refusals && !ooms
+        : refusals && !ooms && !retries
             ? mt_reporter_format(reporter, ", %s request%s refused",
                                  mt_format_count(n[2], refusals), refusals == 1 ? " was" : "s were")
         : !ooms && !retries
@@ -397,7 +397,7 @@ void mt_reporter_one_instant(const struct mt_reporter *reporter)
     mt_buf_printf(&line, "No history: a single instant, with %s allocated (%s B)",
                   mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated));
-    if (reporter->report->has_segments) /* otherwise what was reserved is unknown */
+    if (mt_knows_reserved(reporter->report)) /* otherwise what was reserved is unknown */
         mt_buf_printf(&line, " of %s reserved", mt_format_bytes(reserved, end->reserved));
     mt_reporter_headline(reporter, &line);
     mt_reporter_line(reporter, 2, mt_no_history_help(reporter->report));
@@ -456,8 +456,7 @@ void mt_reporter_answer(const struct mt_reporter *reporter)
     report_need(reporter);
     if (reporter->report->is_dry_run)
         mt_reporter_card(reporter);
-    if (mt_has_allocator(reporter->report) &&
-        (reporter->report->has_segments || reporter->report->what_if))
+    if (mt_knows_reserved(reporter->report))
         report_reserved(reporter);
     report_peak(reporter);
     report_setup_peak(reporter);

@@ -189,6 +189,22 @@ static void midnight(void **state)
     mt_source_close(source);
 }
 
+static void a_long_log_after_midnight(void **state)
+{
+    struct mt_event events[8];
+    struct mt_source *source = open_text("Thread,Time,Action,Pointer,Size,Stream\n"
+                                         "1,23:59:59.9,allocate,0x10,10,0\n"
+                                         "1,00:10:00.1,allocate,0x20,10,0\n"
+                                         "1,13:00:00.1,allocate,0x30,10,0\n"
+                                         "1,00:05:00.1,allocate,0x40,10,0\n");
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 8), 4);
+    assert_int_equal(events[2].t_ns - events[1].t_ns, 46200 * UINT64_C(1000000000));
+    assert_int_equal(events[3].t_ns - events[2].t_ns, 39900 * UINT64_C(1000000000));
+    mt_source_close(source);
+}
+
 /* An empty cell is not device 0 or the usual heap if allocations name others. */
 static void frees_without_their_place(void **state)
 {
@@ -198,6 +214,7 @@ static void frees_without_their_place(void **state)
     expect_damage("op,addr,bytes,heap\nalloc,16,5,h\nfree,16,,\n", 1, 1,
                   "line 3: there is no heap");
     expect_damage("op,addr,bytes,device,heap\nalloc,16,5,,\nfree,16,,,\n", 2, 0, NULL);
+    expect_damage("op,addr,bytes,device\nalloc,16,5,0\nfree,16,,\n", 2, 0, NULL);
     expect_damage("op,addr,bytes,block_bytes\nalloc,16,5,4\nalloc,32,5,8\nalloc,48,5,0\n", 2, 1,
                   "line 2: the block is smaller than the request");
 }
@@ -465,6 +482,7 @@ int main(void)
         cmocka_unit_test(threads_of_a_trace_keep_their_numbers),
         cmocka_unit_test(times_of_some_rows),
         cmocka_unit_test(midnight),
+        cmocka_unit_test(a_long_log_after_midnight),
         cmocka_unit_test(frees_without_their_place),
         cmocka_unit_test(one_process),
         cmocka_unit_test(names_beyond_what_a_trace_can_have),

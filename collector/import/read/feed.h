@@ -51,10 +51,9 @@ enum mt_status mt_feed_start(struct mt_feed *feed, const void **bytes, size_t *l
  * after the file was opened, these are at least its first 4 bytes. */
 const void *mt_feed_raw(const struct mt_feed *feed, size_t *length);
 
-/* Reads the next 1..capacity decoded bytes; *got is 0 at the end, or if
- * capacity is. A truncated or damaged
- * compressed stream is an error that names the offset in the file. So is a stream that expands
- * more than a thousandfold (beyond the first MiB). */
+/* Reads the next 1..capacity decoded bytes; *got is 0 at the end, or if capacity is. A truncated or
+ * damaged compressed stream is an error that names the offset in the file. So is a stream that
+ * expands more than a thousandfold (beyond the first MiB). */
 enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
                             struct mt_error *error) MT_MUST_USE;
 

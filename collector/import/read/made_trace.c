@@ -60,11 +60,10 @@ void mt_made_trace_skip(struct mt_made_trace *made, uint64_t offset, const char 
         (void)mt_fail(&made->integrity.first_error, MT_ERR_FORMAT, offset, "%s", why);
 }
 
-/* What a later reader of the trace, for example after `memtrace import`, must know about the file.
- */
+/* What a later reader of the trace must know about the file, for example after `import`. */
 static enum mt_status add_damage(struct mt_made_trace *made, struct mt_error *error)
 {
-    static const char unread[] = "records that cannot be read", cut[] = "the file is cut";
+    static const char unread[] = "unreadable records", cut[] = "the file is cut";
     const struct mt_integrity *integrity = &made->integrity;
     const char *why = integrity->records_damaged ? unread : cut;
     struct mt_event event = {.kind = MT_EVENT_DROPPED, .stack = MT_NO_ID};
@@ -84,8 +83,9 @@ enum mt_status mt_made_trace_finish(struct mt_made_trace *made, const char *impo
 
     made->header.sources = importer;
     status = add_damage(made, error);
-    if (status == MT_OK)
-        status = mt_writer_set_header(made->writer, &made->header, error);
+    if (status != MT_OK)
+        return status;
+    status = mt_writer_set_header(made->writer, &made->header, error);
     if (status == MT_ERR_USAGE)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "its names and facts need more than the 60 KiB of a header");

@@ -9,7 +9,8 @@
 #include "rows_events.h"
 #include "util.h"
 
-#define NS_A_DAY (UINT64_C(86400) * 1000000000)
+#define NS_A_DAY   (UINT64_C(86400) * 1000000000)
+#define NS_AN_HOUR (NS_A_DAY / 24)
 
 /* A replay serves requests up to this size. Sums of allowed numbers do not overflow. */
 #define MAX_SIZE_BYTES (UINT64_C(1) << 48)
@@ -234,7 +235,7 @@ static const char *read_clock(struct mt_rows *rows, struct mt_row_cell cell, uin
     if (!is_time_of_day)
         return NULL;
     rows->has_time_of_day = true;
-    if (rows->days_ns && *t_ns > rows->last_clock_ns + NS_A_DAY / 2) {
+    if (rows->days_ns && rows->last_clock_ns<NS_AN_HOUR && * t_ns> NS_A_DAY - NS_AN_HOUR) {
         *t_ns += rows->days_ns - NS_A_DAY; /* a thread logged it late, after another's midnight */
         return NULL;
     }
@@ -388,7 +389,7 @@ static const char *check_place(struct mt_rows *rows, const struct mt_row *row,
         return "there is no device";
     if (is_free && rows->names_heaps && !has_heap)
         return "there is no heap";
-    rows->names_devices |= event->kind == MT_EVENT_ALLOC && has_device;
+    rows->names_devices |= event->kind == MT_EVENT_ALLOC && event->device;
     rows->names_heaps |= event->kind == MT_EVENT_ALLOC && has_heap;
     return NULL;
 }
@@ -404,14 +405,14 @@ static const char *read_event(struct mt_rows *rows, const struct mt_row *row,
     *event = (struct mt_event){.stack = MT_NO_ID, .name = MT_NO_ID};
     why = read_op(row->cells[MT_ROW_OP], event);
     if (!why)
-        why = check_place(rows, row, event);
-    if (!why)
         why = read_time(rows, row, &event->t_ns);
     if (!why)
         why = read_numbers(rows, row, event);
     if (!why)
         why = read_names(rows, row, event);
-    return why ? why : check_event(rows, event);
+    if (!why)
+        why = check_event(rows, event);
+    return why ? why : check_place(rows, row, event);
 }
 
 /* An out-of-memory error is explained with what the device had free. Without that, the event only

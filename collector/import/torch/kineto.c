@@ -266,14 +266,13 @@ static enum mt_status add_gap(struct making *making, const struct mt_kineto_inst
     return add(making, &event, error);
 }
 
-/* The file does not have the free memory of the device, so the event only reports that the driver
- * refused a request. PyTorch reports that it is out of memory after the driver did so. */
+/* The file does not have the free memory of the device, so the event only reports that a request
+ * was refused. */
 static enum mt_status add_out_of_memory(struct making *making,
                                         const struct mt_kineto_instant *instant,
                                         struct mt_event *event, struct mt_error *error)
 {
     event->kind = MT_EVENT_ALLOC_FAILED;
-    event->heap = 0;
     event->addr = 0;
     event->size_bytes = instant->asked_bytes;
     return add(making, event, error);
