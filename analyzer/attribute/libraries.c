@@ -8,8 +8,9 @@
 /* Its builds may link other libraries, especially NCCL, into its own files. */
 static const char pytorch[] = "PyTorch";
 
-/* In a dry run (simulate/driver): functions of many libraries. */
-static const char simulated[] = "libmemtrace-simulated";
+/* memtrace's own: the functions of NCCL that the recorder wraps, and in a dry run (simulate/driver)
+ * those of many libraries. */
+static const char own[] = "libmemtrace-";
 
 /* Prefixes of file names, first match wins. NULL: no evidence; the caller decides. */
 static const struct {
@@ -18,8 +19,7 @@ static const struct {
     {"libcuda.so", NULL},
     {"libcudart", NULL},
     {"libcupti", NULL},
-    {simulated, NULL},
-    {"libmemtrace-", NULL},
+    {own, NULL},
     {"libnccl", "NCCL"},
     {"libnvshmem", "NVSHMEM"},
     {"nvshmem_", "NVSHMEM"},
@@ -184,13 +184,12 @@ static const char *library_by_name(const char *function)
     return NULL;
 }
 
-/* The library of a frame's file. Simulated libraries are all one file. */
+/* The library of a frame's file. In memtrace's own files, the name of the function decides. */
 static const char *library_of_row(int row, const char *function)
 {
     if (row == NOT_LISTED)
         return NULL;
-    return !strcmp(files[row].beginning, simulated) ? library_by_name(function)
-                                                    : files[row].library;
+    return files[row].beginning == own ? library_by_name(function) : files[row].library;
 }
 
 struct walk {

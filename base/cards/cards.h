@@ -41,7 +41,7 @@ const struct mt_card *mt_card_of_size(const char *text);
  * a table of measurements with a source for each row. Costs without a row are unknown. */
 
 /* Incremented when a row changes, so that two results can be compared. */
-#define MT_CARD_COSTS_VERSION 3
+#define MT_CARD_COSTS_VERSION 4
 
 enum mt_card_cost_kind {
     MT_COST_CUDA,           /* context, modules, local memory; process without NCCL */

@@ -1,8 +1,10 @@
 /* NCCL between ranks that do not communicate. Every collective succeeds immediately, and a gather
  * returns copies of this rank's data. Each communicator takes device memory like a real one:
- * through the driver's virtual memory interface, outside of the framework's allocator. It is one
- * block here, and many blocks in NCCL. */
+ * through the driver's virtual memory interface, outside of the framework's allocator. Each part
+ * is one block here, and many blocks in NCCL. NCCL connects ranks when they first need it, so the
+ * first collective, the first send and the first receive of a communicator each take a part. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,9 +14,10 @@
 #include "driver_entries.h"
 #include "pending_collectives.h"
 #include "simulated_device.h"
+#include "simulated_driver.h"
 #include "wheel_versions.h"
 
-enum { UNKNOWN_BYTES = 12 << 20, THOUSANDS = 1000, GRANULE_BYTES = 2 << 20 };
+enum { UNKNOWN_BYTES = 12 << 20, THOUSANDS = 1000, MIB = 1 << 20, GRANULE_BYTES = 2 * MIB };
 
 struct buffer {
     CUdeviceptr address;
@@ -22,9 +25,12 @@ struct buffer {
     size_t bytes;
 };
 
+/* Parts of a communicator's memory: for any use, for collectives, for sends, for receives. */
+enum part { ANY, COLLECTIVE, SEND, RECEIVE, PARTS };
+
 struct communicator {
     int ranks, rank;
-    struct buffer buffer;
+    struct buffer parts[PARTS];
     struct sim_order order;
 };
 
@@ -51,13 +57,58 @@ void memtrace_simulated_split(int ranks, int rank)
     next_split.rank = rank;
 }
 
-/* Measured with one rank and with two. Four ranks took the same memory as two. */
-static size_t measured_bytes(int ranks)
+static size_t setting(const char *name, size_t least, size_t most, size_t otherwise)
 {
+    const char *text = getenv(name);
+    char *end;
+    unsigned long long number = text != NULL ? strtoull(text, &end, 10) : 0;
+    if (text == NULL || *end != '\0' || number == 0)
+        return otherwise;
+    return number < least ? least : number > most ? most : (size_t)number;
+}
+
+/* Channels of a communicator that has `usual` of them unless the environment limits them. */
+static size_t channels(size_t usual)
+{
+    enum { MOST = 64 };
+    size_t least = setting("NCCL_MIN_NCHANNELS", 1, MOST, 1);
+    size_t most = setting("NCCL_MAX_NCHANNELS", 1, MOST, MOST);
+    most = setting("NCCL_MAX_CTAS", 1, most, most);
+    usual = usual < least ? least : usual;
+    return usual < most ? usual : most;
+}
+
+/* Two H200s of one node, NCCL 2.28.9, cudaMemGetInfo before and after each operation, 2026-11-30.
+ * The formula equals all measurements: by default, with NCCL_MAX_NCHANNELS 1 and 8,
+ * NCCL_MIN_NCHANNELS 32, NCCL_MAX_CTAS 4 and NCCL_BUFFSIZE of 1 and 16 MiB, to within 2 MiB. */
+static size_t h200_bytes(int ranks, enum part part)
+{
+    enum { BUFFER = 4 * MIB, ALONE = 64, COLLECTIVES = 24, PEERS = 32 };
+    size_t buffer = setting("NCCL_BUFFSIZE", 1, SIZE_MAX >> 8, BUFFER);
+    buffer = (buffer + GRANULE_BYTES - 1) / GRANULE_BYTES * GRANULE_BYTES;
+    if (ranks == 1)
+        return part == ANY ? channels(ALONE) * 6 * MIB + 4 * MIB : 0;
+    switch (part) {
+    case ANY: return channels(PEERS) * 6 * MIB + 6 * MIB;
+    case COLLECTIVE: return channels(COLLECTIVES) * (buffer + 8 * MIB) - 2 * MIB;
+    case SEND: return channels(PEERS) * 2 * MIB;
+    case RECEIVE: return channels(PEERS) * (buffer + 6 * MIB);
+    case PARTS: break;
+    }
+    return 0;
+}
+
+/* Cards whose parts were not measured take everything at once: measured for collectives with one
+ * rank and with two. Four ranks of H100s took the same memory as two. */
+static size_t measured_bytes(int ranks, enum part part)
+{
+    const char *card = sim_card()->table_name;
     const struct mt_card_cost *cost =
-        mt_card_cost(sim_card()->table_name, (unsigned)(sim_cuda_version() / THOUSANDS),
+        mt_card_cost(card, (unsigned)(sim_cuda_version() / THOUSANDS),
                      ranks > 1 ? MT_COST_NCCL_TWO_RANKS : MT_COST_NCCL_ONE_RANK);
-    return cost != NULL ? cost->most_bytes : UNKNOWN_BYTES;
+    if (cost != NULL && strcmp(card, "H200 141 GB") == 0)
+        return h200_bytes(ranks, part);
+    return part != ANY ? 0 : cost != NULL ? cost->most_bytes : UNKNOWN_BYTES;
 }
 
 static CUresult map(struct buffer *buffer, CUmemLocation here)
@@ -132,7 +183,7 @@ static result make(struct communicator **made, int ranks, int rank)
         return SYSTEM_ERROR;
     comm->ranks = ranks;
     comm->rank = rank;
-    result error = take(&comm->buffer, measured_bytes(ranks));
+    result error = take(&comm->parts[ANY], measured_bytes(ranks, ANY));
     if (error != SUCCESS) {
         free(comm);
         return error;
@@ -147,12 +198,36 @@ static size_t bytes_of(size_t count, int type)
     return type >= 0 && (size_t)type < sizeof sizes ? count * sizes[type] : 0;
 }
 
-static result starts(struct communicator *comm, void *stream)
+/* The kernels of sends and receives, which CUDA loads when a process first uses them on a device:
+ * 62 MiB in the same measurements. */
+static result load_kernels(void)
+{
+    static atomic_bool are_loaded[SD_DEVICES_MAX];
+    struct buffer kernels;
+    CUdevice device;
+    if (current_device(&device) != CUDA_SUCCESS || atomic_exchange(&are_loaded[device], true))
+        return SUCCESS;
+    return take(&kernels, 62 * MIB);
+}
+
+/* Takes the memory for a part, if the communicator does not have it. */
+static result connects(struct communicator *comm, enum part part)
+{
+    size_t bytes = measured_bytes(comm->ranks, part);
+    if (bytes == 0 || comm->parts[part].address != 0)
+        return SUCCESS;
+    result error = part == COLLECTIVE ? SUCCESS : load_kernels();
+    return error == SUCCESS ? take(&comm->parts[part], bytes) : error;
+}
+
+static result starts(struct communicator *comm, enum part part, void *stream)
 {
     if (comm == NULL)
         return INVALID_ARGUMENT;
-    sim_collective_starts(&comm->order, stream);
-    return SUCCESS;
+    result error = connects(comm, part);
+    if (error == SUCCESS)
+        sim_collective_starts(&comm->order, stream);
+    return error;
 }
 
 int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
@@ -162,8 +237,9 @@ result ncclAllGather(const void *from, void *to, size_t count, int type, struct 
 {
     enum { DEVICE_TO_DEVICE = 3 };
     size_t bytes = bytes_of(count, type);
-    if (starts(comm, stream) != SUCCESS)
-        return INVALID_ARGUMENT;
+    result error = starts(comm, COLLECTIVE, stream);
+    if (error != SUCCESS)
+        return error;
     /* Twice as much with each copy: every copy counts as a launch, and NCCL has one. */
     cudaMemcpyAsync(to, from, bytes, DEVICE_TO_DEVICE, stream);
     for (size_t done = bytes, all = bytes * (size_t)comm->ranks; done < all; done *= 2) {
@@ -177,48 +253,48 @@ result ncclAllReduce(const void *from, void *to, size_t count, int type, int ope
                      struct communicator *comm, void *stream)
 {
     (void)from, (void)to, (void)count, (void)type, (void)operation;
-    return starts(comm, stream);
+    return starts(comm, COLLECTIVE, stream);
 }
 
 result ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root,
                   struct communicator *comm, void *stream)
 {
     (void)from, (void)to, (void)count, (void)type, (void)operation, (void)root;
-    return starts(comm, stream);
+    return starts(comm, COLLECTIVE, stream);
 }
 
 result ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation,
                          struct communicator *comm, void *stream)
 {
     (void)from, (void)to, (void)count, (void)type, (void)operation;
-    return starts(comm, stream);
+    return starts(comm, COLLECTIVE, stream);
 }
 
 result ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
                      struct communicator *comm, void *stream)
 {
     (void)from, (void)to, (void)count, (void)type, (void)root;
-    return starts(comm, stream);
+    return starts(comm, COLLECTIVE, stream);
 }
 
 result ncclBcast(void *memory, size_t count, int type, int root, struct communicator *comm,
                  void *stream)
 {
     (void)memory, (void)count, (void)type, (void)root;
-    return starts(comm, stream);
+    return starts(comm, COLLECTIVE, stream);
 }
 
 result ncclSend(const void *from, size_t count, int type, int peer, struct communicator *comm,
                 void *stream)
 {
     (void)from, (void)count, (void)type, (void)peer;
-    return starts(comm, stream);
+    return starts(comm, SEND, stream);
 }
 
 result ncclRecv(void *to, size_t count, int type, int peer, struct communicator *comm, void *stream)
 {
     (void)to, (void)count, (void)type, (void)peer;
-    return starts(comm, stream);
+    return starts(comm, RECEIVE, stream);
 }
 
 result ncclGetVersion(int *version)
@@ -268,6 +344,16 @@ result ncclCommInitRankScalable(struct communicator **comm, int ranks, int rank,
 {
     (void)id_count, (void)ids, (void)config;
     return make(comm, ranks, rank);
+}
+
+int memtrace_simulated_communicator(int ranks, int rank);
+
+/* Takes what a communicator for collectives takes, until the process ends. */
+int memtrace_simulated_communicator(int ranks, int rank)
+{
+    struct communicator *comm;
+    result error = make(&comm, ranks, rank);
+    return error == SUCCESS ? connects(comm, COLLECTIVE) : error;
 }
 
 static bool set_device(CUdevice device)
@@ -338,7 +424,8 @@ result ncclCommDestroy(struct communicator *comm)
 {
     if (comm != NULL) {
         sim_collectives_end(&comm->order);
-        give_back(&comm->buffer);
+        for (int part = 0; part < PARTS; part++)
+            give_back(&comm->parts[part]);
     }
     free(comm);
     return 0;

@@ -69,6 +69,13 @@ static void libraries_are_identified_by_their_files(void **state)
          "NCCL",
          "ncclCommInitRankConfig",
          "communicator"},
+        {{{"cuMemCreate", "[libmemtrace-simulated-cuda.so]"}, /* the same without its symbols */
+          {"+0x1234", "[libmemtrace-simulated-cuda.so]"},
+          {"ncclCommSplit", "[libmemtrace-inject.so]"},
+          {"c10d::NCCLComm::split", "[libtorch_cuda.so]"}},
+         "NCCL",
+         "ncclCommSplit",
+         "communicator"},
         {{{"+0x77", "/usr/lib/libcuda.so.1"},
           {"+0x12", "/opt/x/libcudnn_engines_precompiled.so.9 (build id 5e70)"},
           {"+0x13", "/opt/x/libtorch_cuda.so"}},

@@ -32,6 +32,9 @@ static struct {
     int (*mem_free)(void *);
     const char *(*error_string)(int);
     const char *(*last_error)(comm);
+    int (*all_reduce)(const void *, void *, size_t, int, int, comm, void *);
+    int (*send)(const void *, size_t, int, int, comm, void *);
+    int (*receive)(void *, size_t, int, int, comm, void *);
     void (*say_split)(int, int);
 } api;
 
@@ -54,6 +57,9 @@ static const struct {
                  {"ncclMemFree", &api.mem_free},
                  {"ncclGetErrorString", &api.error_string},
                  {"ncclGetLastError", &api.last_error},
+                 {"ncclAllReduce", &api.all_reduce},
+                 {"ncclSend", &api.send},
+                 {"ncclRecv", &api.receive},
                  {"memtrace_simulated_split", &api.say_split}};
 
 static void choose_device(int device)
@@ -64,13 +70,12 @@ static void choose_device(int device)
     assert_int_equal(api.set_current(context), 0);
 }
 
-/* The libraries of simulate/site report versions. There are none here, so the cost of a
- * communicator is the default of 12 MiB. */
 static int load(void **state)
 {
     void *library;
 
     (void)state;
+    setenv("MEMTRACE_SIMULATED_DEVICE", "H200", 1);
     setenv("MEMTRACE_SIMULATED_DEVICES", "4", 1);
     setenv("MEMTRACE_SIMULATED_MEMORY", "2147483648", 1);
     library = dlopen(SIMULATED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -236,6 +241,59 @@ static void without_memory(void **state)
     free(blocks);
 }
 
+static size_t taken_mib(size_t *before)
+{
+    const size_t taken = *before - free_bytes();
+
+    *before -= taken;
+    return taken >> 20;
+}
+
+/* What two H200s took, in the order of the operations. `kernels`: this process did not send. */
+static void check_parts(size_t any, size_t collective, size_t send, size_t receive, size_t kernels)
+{
+    const struct unique_id id = {{7}};
+    size_t before = free_bytes();
+    comm c;
+
+    assert_int_equal(api.init_rank(&c, 2, id, 0), 0);
+    assert_int_equal(taken_mib(&before), any);
+    assert_int_equal(api.send(NULL, 1, 7, 1, c, NULL), 0);
+    assert_int_equal(taken_mib(&before), send + kernels);
+    for (int i = 0; i < 2; i++) /* the second time nothing */
+        assert_int_equal(api.all_reduce(NULL, NULL, 1, 7, 0, c, NULL), 0);
+    assert_int_equal(taken_mib(&before), collective);
+    assert_int_equal(api.receive(NULL, 1, 7, 1, c, NULL), 0);
+    assert_int_equal(taken_mib(&before), receive);
+    assert_int_equal(api.destroy(c), 0);
+}
+
+static void parts_of_communicators(void **state)
+{
+    const struct unique_id id = {{7}};
+    size_t before;
+    comm alone;
+
+    (void)state;
+    choose_device(1);
+    check_parts(198, 286, 64, 320, 62);
+    setenv("NCCL_BUFFSIZE", "16777216", 1);
+    check_parts(198, 574, 64, 704, 0);
+    setenv("NCCL_BUFFSIZE", "1048576", 1);
+    check_parts(198, 238, 64, 256, 0);
+    unsetenv("NCCL_BUFFSIZE");
+    setenv("NCCL_MAX_NCHANNELS", "8", 1);
+    check_parts(54, 94, 16, 80, 0);
+    before = free_bytes();
+    assert_int_equal(api.init_rank(&alone, 1, id, 0), 0);
+    assert_int_equal(taken_mib(&before), 52);
+    assert_int_equal(api.destroy(alone), 0);
+    unsetenv("NCCL_MAX_NCHANNELS");
+    setenv("NCCL_MIN_NCHANNELS", "32", 1);
+    check_parts(198, 382, 64, 320, 0);
+    unsetenv("NCCL_MIN_NCHANNELS");
+}
+
 static void memory_in_granules(void **state)
 {
     size_t before;
@@ -278,6 +336,7 @@ int main(void)
         cmocka_unit_test(all_devices_as_the_first_call),
         cmocka_unit_test(a_split),
         cmocka_unit_test(without_memory),
+        cmocka_unit_test(parts_of_communicators),
         cmocka_unit_test(memory_in_granules),
     };
     return cmocka_run_group_tests(tests, load, NULL);
