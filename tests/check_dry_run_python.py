@@ -8,6 +8,7 @@ import ast
 import json
 import os
 import pathlib
+import pickle
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,8 @@ def monitored_barrier(group=None, timeout=None): calls.append(("monitored_barrie
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None): calls.append(("broadcast", src, group_src))
 def scatter_object_list(output, input=None, src=None, group=None, group_src=None): calls.append(("scatter", src))
 def recv_object_list(object_list, src=None, group=None): raise RuntimeError("waits for another rank")
+def send_object_list(object_list, dst=None, group=None): calls.append(("send", dst))
+def recv(tensor, src=None, group=None): calls.append(("recv", src, tensor))
 def _verify_params_across_processes(group, tensors):
     from torch import Tensor
     got = [Tensor(0) for _ in range(8)]
@@ -706,6 +709,21 @@ class Alone(Programs):
         self.assertEqual(lines, ["5 ['mine'] [('broadcast', 3, None), ('broadcast', 3, None), ('broadcast', 0, None), "
                                  "('broadcast', 3, None), ('broadcast', None, 3), ('scatter', 3)]"])
         self.assertEqual(self.only(notes)["answers"]["object"]["count"], 4)
+
+    def test_objects_arrive_from_a_rank_of_the_same_dry_run(self):
+        stem = str(self.folder / "objects-0")
+        with open(stem + "-5-3-1", "wb") as file:
+            pickle.dump([("shape", 7), None], file)
+        lines, notes = self.alone(
+            "torch.long = torch.uint8 = None; torch.empty = lambda count, dtype, device: count\n"
+            "l = [0, 0]; print(dist.recv_object_list(l, src=5, group='gloo group'), l, len(dist.calls))\n"
+            "from memtrace_dry_run import objects; objects.PATIENCE_S = 0\n"
+            "print(dist.recv_object_list(l, src=5, group='gloo group'), l, len(dist.calls))\n"
+            "dist.send_object_list(['mine'], dst=4); print(dist.calls[-1])\n", MEMTRACE_DRY_RUN_OBJECTS=stem)
+        self.assertEqual(lines, ["5 [('shape', 7), None] 2", "5 [('shape', 7), None] 2", "('send', 4)"])
+        self.assertEqual(self.only(notes)["answers"]["object"]["count"], 1)
+        with open(stem + "-3-4-1", "rb") as file:
+            self.assertEqual(pickle.load(file), ["mine"])
 
     def test_a_monitored_barrier_of_gloo_returns(self):
         lines, _ = self.alone("dist.monitored_barrier('gloo group'); dist.monitored_barrier('of others'); dist.monitored_barrier(); print(dist.calls)")

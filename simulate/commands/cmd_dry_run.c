@@ -184,6 +184,25 @@ static int check_first(const struct mt_sweep_request *request)
     return code;
 }
 
+/* Ranks of a point leave objects to each other in files beside the traces, or in `folder` if these
+ * are kept. */
+static int connect_ranks(const struct mt_sweep_request *request, struct mt_temporary_folder *folder)
+{
+    struct mt_sweep *sweep = &request->plan->sweep;
+
+    if (!sweep->world || sweep->run_count < 2)
+        return -1;
+    if (request->keeps_traces && !mt_temporary_folder_new(folder, "memtrace-ranks")) {
+        mt_message("cannot create a folder for the ranks in $TMPDIR: %s", strerror(errno));
+        return MT_EXIT_OUTPUT;
+    }
+    for (size_t i = 0; i < sweep->run_count; i++)
+        sweep->runs[i].rank.objects = mt_arena_printf(
+            &request->plan->arena, "%s/objects-%zu",
+            request->keeps_traces ? folder->path : request->folder, sweep->runs[i].point);
+    return -1;
+}
+
 static int dry_run_sweep(struct mt_sweep_arguments *arguments)
 {
     struct mt_sweep_plan plan;
@@ -198,6 +217,8 @@ static int dry_run_sweep(struct mt_sweep_arguments *arguments)
     if (code < 0)
         code = mt_sweep_choose_folder(&request, &folder);
     request.needs_traces = plan.sweep.world; /* for the answer about the worst rank */
+    if (code < 0)
+        code = connect_ranks(&request, &folder);
     if (code < 0)
         code = mt_sweep_run_all(&request);
     if (code < 0)

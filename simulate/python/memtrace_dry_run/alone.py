@@ -2,13 +2,14 @@
 
 The process group stays PyTorch's own, so that what it allocates and which streams it uses stay as they are; NCCL is
 simulated and asks nobody. What is left to answer for the other ranks is the store, gloo, which connects processes,
-and objects that only another rank has: everybody did as this rank does."""
+and objects that only another rank has: everybody did as this rank does. Objects that one rank sends to another one
+arrive if both are part of the dry run: stages of a pipeline send shapes so (objects.py)."""
 import functools
 import inspect
 import os
 import sys
 
-from . import notes
+from . import notes, objects
 
 # The value of a key that the store does not have: as long as NCCL's unique id, which is what ranks read from each other.
 UNKNOWN_VALUE = b"\7" * 128
@@ -198,7 +199,8 @@ def _splits(modules, distributed):
 
 def _objects(modules, distributed):
     for name, wrap in (("broadcast_object_list", _broadcast_object_list), ("scatter_object_list", _scatter_object_list),
-                       ("recv_object_list", _recv_object_list), ("monitored_barrier", _monitored_barrier)):
+                       ("send_object_list", objects.sending), ("recv_object_list", _recv_object_list),
+                       ("monitored_barrier", _monitored_barrier)):
         function = getattr(distributed, name, None)
         if function is not None:
             _replace(modules, name, wrap(distributed, function))
@@ -288,7 +290,8 @@ def ask_for_shapes(stage):
             if self.is_first or "Expected tuple" not in str(error):
                 raise
             raise RuntimeError(
-                "memtrace dry-run: stage %d runs without the stage before it, which would send the shapes of its inputs; pass them: "
+                "memtrace dry-run: stage %d runs without the stage before it, which would send the shapes of its inputs; run its rank "
+                "too (--ranks all), or pass them: "
                 'PipelineStage(..., input_args=torch.empty(SHAPE, device="meta"), output_args=torch.empty(SHAPE, device="meta"))'
                 % self.stage_index) from None
 
@@ -296,13 +299,14 @@ def ask_for_shapes(stage):
 
 
 def _recv_object_list(distributed, function):
-    """The receiver's list stays as it is."""
+    """The receiver's list stays as it is if the sender is not part of the dry run."""
 
     @functools.wraps(function)
     def recv_object_list(*arguments, **named):
         bound = _bind(function, arguments, named)
-        notes.made_up("object")
-        source = bound.arguments.get("src")
+        source = objects.peer(distributed, bound, "src")
+        if not objects.receive(distributed, bound, source):
+            notes.made_up("object")
         return 0 if source is None else source
 
     return recv_object_list
