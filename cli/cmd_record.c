@@ -89,6 +89,10 @@ static int read_ring(struct record *record)
         code = MT_EXIT_USAGE;
     }
     record->recording.settings.ring_seconds = time_ms / 1000;
+    if (code < 0 && record->recording.settings.ring_above_bytes && !record->ring) {
+        mt_message("option '--ring-above' needs --ring");
+        code = MT_EXIT_USAGE;
+    }
     return code;
 }
 
@@ -138,6 +142,11 @@ static int parse(const struct mt_command *command, struct record *record, int ar
          &recording->settings.sample_hz},
         {"ring", 0, MT_OPTION_TEXT, "TIME",
          "keep only the last events, at least of this time (30s, 5m, 2h)", &record->ring},
+        {"ring-above", 0, MT_OPTION_BYTES, "SIZE",
+         "also save the ring when the memory of a device exceeds SIZE (70GiB)",
+         &recording->settings.ring_above_bytes},
+        {"idle", 0, MT_OPTION_FLAG, NULL, "record nothing until memtrace gets SIGUSR2",
+         &recording->settings.idle},
         {"follow", 0, MT_OPTION_TEXT, "WHICH",
          "record all processes (default), or none except the first", &record->follow},
         {"xla-requests", 0, MT_OPTION_FLAG, NULL, "record each request of JAX and TensorFlow",
@@ -228,7 +237,7 @@ static int run(struct record *record, const struct mt_command *command, int argc
 
     mt_launch_init(&recording->launch);
     code = parse(command, record, argc, argv);
-    if (code < 0 && recording->settings.ring_seconds)
+    if (code < 0 && (recording->settings.ring_seconds || recording->settings.idle))
         mt_launch_take_asks(&recording->launch);
     if (code < 0)
         code = mt_recording_prepare(recording);

@@ -12,12 +12,12 @@ from check_manual import SUBCOMMANDS
 
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
-    "options": 227,  # long options of all commands, without --help; plan has 13, sql has ten
-    ".c files": 545,  # of the product, like the next three; view has six, databases ten
-    ".h files": 403,
+    "options": 229,  # long options of all commands, without --help; plan has 13, sql has ten
+    ".c files": 546,  # of the product, like the next three; view has six, databases ten
+    ".h files": 404,
     "lines of C": 206000,  # imports 6,000; databases and SQL 2,700; view 1,800; ring 1,900; Perfetto 1,600
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 88600,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 89100,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.

@@ -289,8 +289,11 @@ static void wait_for_command(struct mt_recording *recording)
                                .manifest_lock = recording->manifest_lock,
                                .redaction = recording->redact ? &recording->redaction : NULL,
                                .is_quiet = recording->quiet,
-                               .is_silent = recording->json};
-    if (recording->settings.ring_seconds && recording->settings.library)
+                               .is_silent = recording->json,
+                               .is_idle = recording->settings.idle,
+                               .has_ring = recording->settings.ring_seconds != 0};
+    if ((recording->settings.ring_seconds || recording->settings.idle) &&
+        recording->settings.library)
         recording->launch.watch = &watch;
     mt_launch_wait(&recording->launch, recording->timeout_ms);
     recording->launch.watch = NULL;

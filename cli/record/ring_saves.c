@@ -19,14 +19,14 @@
 #include "tape_file.h"
 
 enum {
-    MAX_SAVES = 4,                /* of one process, because of refused requests */
+    MAX_SAVES = 4,                /* of one process, without SIGUSR2 */
     FLUSH_NS = 300 * 1000 * 1000, /* the writer of the process takes at most 0.2 s */
     MAX_NAMES = 100000
 };
 
 /* What was done about the ring of a process. */
 struct mt_ring_seen {
-    uint64_t refusals;
+    uint64_t reasons;
     unsigned saves;
 };
 
@@ -92,35 +92,39 @@ static struct mt_ring_seen *seen_at(struct mt_ring_saves *saves, size_t position
 }
 
 /* A process that has ended needs no save: its trace is completed at the end. */
-static bool is_ring_of_running(const char *trace, struct mt_tape *tape)
+static bool is_running(const char *trace, struct mt_tape *tape)
 {
     struct mt_error ignored;
     char path[4500];
     int length = snprintf(path, sizeof path, "%s%s", trace, MT_TAPE_SUFFIX);
 
     return length > 0 && (size_t)length < sizeof path &&
-           mt_tape_peek(trace, tape, &ignored) == MT_OK && tape->ring_ns && mt_tape_is_in_use(path);
+           mt_tape_peek(trace, tape, &ignored) == MT_OK && mt_tape_is_in_use(path);
 }
 
-/* Returns true if the ring of a trace has to be saved now. */
+/* Passes on what the user wants of every process. Returns true if the ring of a trace has to be
+ * saved now. */
 static bool is_due(struct mt_ring_saves *saves, size_t position, const char *trace, bool is_asked)
 {
     struct mt_ring_seen *seen = seen_at(saves, position);
     struct mt_tape tape;
-    uint64_t refusals;
-    bool is_refused;
+    uint64_t reasons;
+    bool is_new;
 
-    if (!seen || !is_ring_of_running(trace, &tape))
+    if (!seen || !is_running(trace, &tape))
         return false;
-    refusals = mt_tape_last_commit(&tape)->refusals;
-    is_refused = refusals > seen->refusals;
-    seen->refusals = refusals;
-    if (is_asked || !is_refused)
+    if (saves->ask != atomic_load(&tape.asked))
+        (void)mt_tape_ask(trace, saves->ask);
+    reasons = mt_tape_last_commit(&tape)->save_reasons;
+    is_new = reasons > seen->reasons;
+    seen->reasons = reasons;
+    if (!tape.ring_ns || mt_tape_last_commit(&tape)->began_t_ns == MT_TAPE_IDLE)
+        return false;
+    if (is_asked || !is_new)
         return is_asked;
     if (seen->saves++ == MAX_SAVES)
-        mt_message("'%s' was saved %d times after refused requests; later ones do not save it, "
-                   "but SIGUSR2 does",
-                   mt_short_path(trace), MAX_SAVES);
+        mt_message("'%s' was saved %d times; now only SIGUSR2 saves it", mt_short_path(trace),
+                   MAX_SAVES);
     return seen->saves <= MAX_SAVES;
 }
 
@@ -144,7 +148,7 @@ static void start_saver(struct mt_ring_saves *saves, char *const *traces, char *
         return;
     close(
         saves->manifest_lock); /* its lock is the sign of the process that waits for the command */
-    if (saves->is_asked)       /* a refusal was seen in the trace */
+    if (saves->is_asked)       /* another reason was seen in the trace */
         wait_for_flush();
     for (size_t i = 0; i < count; i++)
         save(saves, traces[i], targets[i]);
@@ -187,6 +191,26 @@ static bool add_target(struct mt_ring_saves *saves, const char *trace)
     return true;
 }
 
+/* Returns true if the signal asks for a save. */
+static bool take_signal(struct mt_ring_saves *saves)
+{
+    if (!saves->is_idle || (saves->ask && saves->has_ring))
+        return true;
+    if (saves->ask == MT_ASK_STOP) {
+        mt_message("SIGUSR2 has no effect: the recording was stopped");
+        return false;
+    }
+    saves->ask++;
+    (void)fchmod(saves->manifest_lock,
+                 S_IRUSR | S_IWUSR | (saves->ask == MT_ASK_BEGIN ? MT_MANIFEST_BEGUN : 0));
+    if (!saves->is_quiet && !saves->is_silent)
+        mt_message(saves->ask == MT_ASK_STOP ? "recording stops; its end is written when the "
+                                               "command has ended"
+                   : saves->has_ring         ? "recording starts; SIGUSR2 now saves the ring"
+                                             : "recording starts; SIGUSR2 now stops it");
+    return false;
+}
+
 void mt_ring_saves_look(struct mt_ring_saves *saves, bool is_asked)
 {
     struct mt_arena arena = {0};
@@ -195,7 +219,7 @@ void mt_ring_saves_look(struct mt_ring_saves *saves, bool is_asked)
     char **traces = NULL;
     bool runs = false;
 
-    saves->is_asked |= is_asked;
+    saves->is_asked |= is_asked && take_signal(saves);
     if (saver_runs(saves, WNOHANG))
         return;
     if (mt_manifest_read(saves->manifest, &arena, &traces, &count, &ignored) == MT_OK)

@@ -1,6 +1,9 @@
-/* Traces that `record --ring` writes while the command runs: when a request was refused for lack of
- * memory, and on SIGUSR2. A process of its own writes them, so the command and its signals do not
- * wait. */
+/* What SIGUSR2 to `record` does: with --idle, the first one starts the recording. Then it saves a
+ * ring, or stops the recording if there is no ring.
+ *
+ * Traces that `record --ring` writes while the command runs: when a request was refused for lack of
+ * memory, when the memory of a device rose above --ring-above, and on SIGUSR2. A process of its own
+ * writes them, so the command and its signals do not wait. */
 #ifndef MT_CLI_RING_SAVES_H
 #define MT_CLI_RING_SAVES_H
 
@@ -9,6 +12,7 @@
 #include <sys/types.h>
 
 #include "redaction.h"
+#include "tape.h"
 #include "trace_end.h"
 
 struct mt_ring_saves {
@@ -17,9 +21,11 @@ struct mt_ring_saves {
     int manifest_lock;
     const struct mt_redaction *redaction; /* NULL: nothing is redacted */
     bool is_quiet, is_silent;             /* only problems; nothing (a document follows) */
+    bool is_idle, has_ring;               /* --idle, --ring */
     /* PRIVATE */
     pid_t saver; /* 0: none runs */
     bool is_asked;
+    enum mt_tape_ask ask;      /* with --idle: of every process */
     struct mt_ring_seen *seen; /* by position in the list */
     size_t seen_count, seen_capacity;
     char **saved; /* from malloc */

@@ -134,6 +134,7 @@ static void tell_manifest(void)
 {
     const char *manifest = mt_recorder_settings->manifest;
     char line[sizeof mt_core.trace_path + 2];
+    struct stat facts;
     int fd, length;
 
     if (!manifest[0])
@@ -145,8 +146,12 @@ static void tell_manifest(void)
         return;
     }
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
-    if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length))
-        say_unlisted(manifest, errno);
+    if (mt_manifest_is_mine(fd, manifest)) {
+        if (!fstat(fd, &facts) && facts.st_mode & MT_MANIFEST_BEGUN)
+            mt_core.tape->commits[0].began_t_ns = 0;
+        if (!mt_io_write(fd, line, (size_t)length))
+            say_unlisted(manifest, errno);
+    }
     (void)mt_io_close(fd);
 }
 
@@ -185,6 +190,8 @@ static bool make_tape(struct mt_error *error)
         return false;
     mt_tape_set_trace(tape, &mt_core.trace_file);
     tape->ring_ns = mt_recorder_settings->ring_seconds * UINT64_C(1000000000);
+    tape->commits[0].began_t_ns = mt_recorder_settings->idle ? MT_TAPE_IDLE : 0;
+    tape->ring_above_bytes = mt_recorder_settings->ring_above_bytes;
     if (mt_tape_reserve_definitions(&mt_core.tape_file, tape, FIRST_DEFINITION_BYTES))
         atomic_store(&tape->definitions_reserved, FIRST_DEFINITION_BYTES);
     mt_core.tape = tape;
@@ -312,6 +319,7 @@ static bool start(void)
     if (!mt_thread_key_make() || (!mt_core.generation_page && !make_generation_page()) ||
         !create_files())
         return false;
+    atomic_store(&mt_core.is_idle, mt_core.tape->commits[0].began_t_ns == MT_TAPE_IDLE);
     /* two points of the start, which must suffice if the process dies before the writer takes
      * another one; creating the files took about a millisecond */
     mt_core.tape->first_point = first;

@@ -267,6 +267,12 @@ static void set_all(struct block *block, const struct mt_record_settings *settin
     unset(block, "MEMTRACE_RING_SECONDS");
     if (settings->ring_seconds)
         set_number(block, "MEMTRACE_RING_SECONDS", settings->ring_seconds);
+    unset(block, "MEMTRACE_RING_ABOVE");
+    if (settings->ring_above_bytes)
+        set_number(block, "MEMTRACE_RING_ABOVE", settings->ring_above_bytes);
+    unset(block, "MEMTRACE_IDLE");
+    if (settings->idle)
+        set(block, "MEMTRACE_IDLE", "1");
     unset(block, "MEMTRACE_QUIET");
     unset(block, "MEMTRACE_WITH_ENV");
     if (settings->quiet)

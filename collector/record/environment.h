@@ -25,6 +25,9 @@ struct mt_record_settings {
     const char *phases;    /* "nvtx,torch,autograd", any of them; "none" */
     uint64_t sample_hz;    /* 0 = never */
     uint64_t ring_seconds; /* keep only the last events, at least of this time; 0 = all */
+    uint64_t
+        ring_above_bytes; /* save the ring if the memory of a device rises above this; 0 = no */
+    bool idle;            /* do not record before mt_tape_ask */
     bool follow, quiet, with_env;
     bool xla_requests; /* XLA and TensorFlow request each block from the driver, without an arena */
     pid_t root;        /* of the command */

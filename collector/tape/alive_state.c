@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "heaps.h"
 #include "map.h"
 #include "sorted.h"
 #include "util.h"
@@ -20,6 +21,12 @@ struct entry {
     bool is_freeing; /* a block whose free was requested and has not completed */
 };
 
+/* What the program has from the driver on one device. */
+struct device_use {
+    uint64_t bytes;
+    bool is_above;
+};
+
 struct mt_alive_state {
     struct mt_symbols *symbols;
     struct mt_map ids; /* identity -> index of its latest entry */
@@ -29,8 +36,14 @@ struct mt_alive_state {
     struct mt_event *mapped; /* ranges of expandable segments: SEGMENT_MAP, sorted */
     size_t mapped_count, mapped_capacity;
     uint32_t open_ranges;
-    uint64_t lost_ranges; /* open ones without a place; they end before the others */
-    uint64_t next;        /* place of the next event: entries keep it as their number */
+    /* By thread: open ranges without a place. Those of a thread end before its others. */
+    uint64_t *lost_ranges;
+    size_t lost_capacity;
+    uint64_t limit_bytes; /* 0: uses are not counted */
+    uint64_t exceeded;
+    struct device_use *uses; /* by device */
+    size_t use_capacity;
+    uint64_t next; /* place of the next event: entries keep it as their number */
 };
 
 struct mt_alive_state *mt_alive_state_new(struct mt_symbols *symbols)
@@ -51,6 +64,8 @@ void mt_alive_state_free(struct mt_alive_state *self)
     mt_map_release(&self->ids);
     free(self->entries);
     free(self->mapped);
+    free(self->lost_ranges);
+    free(self->uses);
     free(self);
 }
 
@@ -221,14 +236,26 @@ static enum mt_status map(struct mt_alive_state *self, const struct mt_event *ev
     return status == MT_OK ? insert_mapped(self, place_of(self, event), &range) : status;
 }
 
+static enum mt_status lose_range(struct mt_alive_state *self, uint16_t thread)
+{
+    const size_t old = self->lost_capacity;
+
+    if (thread >= old) {
+        if (mt_grow(&self->lost_ranges, &self->lost_capacity, (size_t)thread + 1,
+                    sizeof *self->lost_ranges))
+            return MT_ERR_MEMORY;
+        memset(self->lost_ranges + old, 0, (self->lost_capacity - old) * sizeof *self->lost_ranges);
+    }
+    self->lost_ranges[thread]++;
+    return MT_OK;
+}
+
 static enum mt_status open_range(struct mt_alive_state *self, const struct mt_event *event)
 {
     enum mt_status status;
 
-    if (self->open_ranges == MT_ALIVE_MAX_RANGES) {
-        self->lost_ranges++;
-        return MT_OK;
-    }
+    if (self->open_ranges == MT_ALIVE_MAX_RANGES)
+        return lose_range(self, event->thread);
     status = keep(self, identity_of_range(event), event, true);
     self->open_ranges += status == MT_OK;
     return status;
@@ -239,14 +266,64 @@ static enum mt_status close_range(struct mt_alive_state *self, const struct mt_e
     bool found;
     enum mt_status status;
 
-    if (self->lost_ranges) {
-        self->lost_ranges--;
+    if (event->thread < self->lost_capacity && self->lost_ranges[event->thread]) {
+        self->lost_ranges[event->thread]--;
         return MT_OK;
     }
     status = drop(self, identity_of_range(event), &found);
 
     self->open_ranges -= found;
     return status;
+}
+
+static enum mt_status count_use(struct mt_alive_state *self, const struct mt_event *block,
+                                bool begins)
+{
+    const size_t old = self->use_capacity;
+    struct device_use *use;
+    bool was_above;
+
+    if (!mt_heap_class_at(self->symbols, block->heap).is_device_memory)
+        return MT_OK;
+    if (block->device >= old) {
+        if (mt_grow(&self->uses, &self->use_capacity, (size_t)block->device + 1,
+                    sizeof *self->uses))
+            return MT_ERR_MEMORY;
+        memset(self->uses + old, 0, (self->use_capacity - old) * sizeof *self->uses);
+    }
+    use = &self->uses[block->device];
+    was_above = use->is_above;
+    if (!begins)
+        use->bytes -= mt_min_u64(use->bytes, block->size_bytes);
+    else if (!mt_add_ok(use->bytes, block->size_bytes, &use->bytes))
+        use->bytes = UINT64_MAX;
+    use->is_above = use->bytes > self->limit_bytes;
+    self->exceeded += use->is_above && !was_above;
+    return MT_OK;
+}
+
+static enum mt_status end_block(struct mt_alive_state *self, const struct mt_event *event)
+{
+    const uint64_t id = identity_of_address(event, MT_EVENT_ALLOC);
+    uint32_t index = self->limit_bytes ? mt_map_get(&self->ids, id) : MT_MAP_NONE;
+    enum mt_status status = MT_OK;
+    bool found;
+
+    if (index != MT_MAP_NONE)
+        status = count_use(self, &self->entries[index].event, false);
+    return status == MT_OK ? drop(self, id, &found) : status;
+}
+
+static enum mt_status begin_block(struct mt_alive_state *self, const struct mt_event *event)
+{
+    enum mt_status status = MT_OK;
+
+    if (self->limit_bytes)
+        status = end_block(self, event); /* the end of an older one was lost */
+    if (status == MT_OK && self->limit_bytes)
+        status = count_use(self, event, true);
+    return status == MT_OK ? keep(self, identity_of_address(event, MT_EVENT_ALLOC), event, false)
+                           : status;
 }
 
 static void request_free(struct mt_alive_state *self, const struct mt_event *event)
@@ -278,10 +355,9 @@ enum mt_status mt_alive_state_add(struct mt_alive_state *self, const struct mt_e
 
     self->next++;
     switch (event->kind) {
-    case MT_EVENT_ALLOC: return keep(self, identity_of_address(event, event->kind), event, false);
+    case MT_EVENT_ALLOC: return begin_block(self, event);
     case MT_EVENT_FREE_REQUESTED: request_free(self, event); return MT_OK;
-    case MT_EVENT_FREE_COMPLETED:
-        return drop(self, identity_of_address(event, MT_EVENT_ALLOC), &found);
+    case MT_EVENT_FREE_COMPLETED: return end_block(self, event);
     case MT_EVENT_SEGMENT_ALLOC:
         return keep(self, identity_of_address(event, event->kind), event, false);
     case MT_EVENT_SEGMENT_FREE:
@@ -305,6 +381,16 @@ enum mt_status mt_alive_state_add(struct mt_alive_state *self, const struct mt_e
     case MT_EVENT_DROPPED: return count_lost(self, event);
     default: return MT_OK;
     }
+}
+
+void mt_alive_state_watch(struct mt_alive_state *self, uint64_t limit_bytes)
+{
+    self->limit_bytes = limit_bytes;
+}
+
+uint64_t mt_alive_state_exceeded(const struct mt_alive_state *self)
+{
+    return self->exceeded;
 }
 
 static enum rank rank_of(const struct mt_event *event)
@@ -388,11 +474,14 @@ static enum mt_status write_lost_ranges(const struct mt_alive_state *self, struc
     static const char why[] = "too many ranges were open";
     struct mt_event event = {.seq = *next_seq,
                              .t_ns = t_ns,
-                             .size_bytes = self->lost_ranges,
                              .stack = MT_NO_ID,
                              .kind = MT_EVENT_DROPPED,
                              .flags = MT_EVENT_INITIAL};
 
+    for (size_t thread = 0; thread < self->lost_capacity; thread++)
+        event.size_bytes += self->lost_ranges[thread];
+    if (!event.size_bytes)
+        return MT_OK;
     if (mt_symbols_string(self->symbols, why, sizeof why - 1, &event.name) != MT_OK)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     ++*next_seq;
@@ -417,7 +506,5 @@ enum mt_status mt_alive_state_write(const struct mt_alive_state *self, struct mt
         status = write_place(&places[i], writer, t_ns, next_seq, error);
     free(joined);
     free(places);
-    if (status == MT_OK && self->lost_ranges)
-        status = write_lost_ranges(self, writer, t_ns, next_seq, error);
-    return status;
+    return status == MT_OK ? write_lost_ranges(self, writer, t_ns, next_seq, error) : status;
 }

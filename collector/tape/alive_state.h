@@ -25,6 +25,11 @@ void mt_alive_state_free(struct mt_alive_state *self);
 enum mt_status mt_alive_state_add(struct mt_alive_state *self,
                                   const struct mt_event *event) MT_MUST_USE;
 
+/* From now on, counts how often the memory that the program has from the driver on one device rises
+ * above this limit. */
+void mt_alive_state_watch(struct mt_alive_state *self, uint64_t limit_bytes);
+uint64_t mt_alive_state_exceeded(const struct mt_alive_state *self);
+
 /* Writes the state as initial events of time `t_ns`: segments, blocks, then the rest, each in the
  * order in which it began. Events that were lost before follow as one event for each reason,
  * because the state may then be wrong. Numbers begin at *next_seq, which is advanced. The state

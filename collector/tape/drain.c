@@ -13,6 +13,7 @@
 
 #include "alive_state.h"
 #include "drain.h"
+#include "drain_parts.h"
 #include "grow.h"
 #include "sorted.h"
 #include "status.h"
@@ -23,40 +24,25 @@
 #include "trace.h"
 #include "util.h"
 
-/* The numbers of events that the writer recorded as missing after waiting for them. Their threads
- * may still deliver them. The list is short, because the writer waits two seconds before it gives
- * up a range of numbers. */
-
-struct number_range {
-    uint64_t first, end;
-};
-
-struct number_range;
-
-struct given_up {
-    struct number_range *ranges;
-    size_t count, capacity;
-};
-
-static void given_up_release(struct given_up *self)
+static void given_up_release(struct mt_given_up *self)
 {
     free(self->ranges);
-    *self = (struct given_up){0};
+    *self = (struct mt_given_up){0};
 }
 
 /* Adds the numbers in [first, end). If memory runs out, the numbers are not kept. If such an event
  * arrives, it then also counts as damaged. */
-static void given_up_add(struct given_up *self, uint64_t first, uint64_t end)
+static void given_up_add(struct mt_given_up *self, uint64_t first, uint64_t end)
 {
     if (first < end &&
         (self->count < self->capacity ||
          !mt_grow(&self->ranges, &self->capacity, self->count + 1, sizeof *self->ranges)))
-        self->ranges[self->count++] = (struct number_range){first, end};
+        self->ranges[self->count++] = (struct mt_number_range){first, end};
 }
 
 /* Returns true if the number is in the list, and removes it. A second event with this number is
  * thus an error. */
-static bool given_up_take(struct given_up *self, uint64_t number)
+static bool given_up_take(struct mt_given_up *self, uint64_t number)
 {
     size_t i = 0;
     uint64_t end;
@@ -73,25 +59,13 @@ static bool given_up_take(struct given_up *self, uint64_t number)
     return true;
 }
 
-/* Converts an event of a tape to an event of a trace: resolves its time, its device and its
- * symbols. drain.h puts events in order. */
-
-struct raw_resolver {
-    struct mt_tape_symbols *symbols;  /* borrowed: definitions of the tape */
-    struct mt_symbols *trace_symbols; /* borrowed */
-    struct mt_clock_point first, last;
-    uint64_t last_t_ns; /* no later event gets an earlier time */
-    uint8_t *devices;   /* the last known device of each thread, by thread number */
-    size_t device_capacity;
-};
-
-static void raw_resolver_release(struct raw_resolver *self)
+static void raw_resolver_release(struct mt_raw_resolver *self)
 {
     free(self->devices);
-    *self = (struct raw_resolver){0};
+    *self = (struct mt_raw_resolver){0};
 }
 
-static uint64_t time_of(struct raw_resolver *self, uint64_t ticks)
+static uint64_t time_of(struct mt_raw_resolver *self, uint64_t ticks)
 {
     uint64_t t_ns = mt_ticks_unix_ns(self->first, self->last, ticks);
 
@@ -103,7 +77,7 @@ static uint64_t time_of(struct raw_resolver *self, uint64_t ticks)
     return t_ns;
 }
 
-static uint16_t device_of(struct raw_resolver *self, uint32_t thread, uint8_t device)
+static uint16_t device_of(struct mt_raw_resolver *self, uint32_t thread, uint8_t device)
 {
     if (thread >= self->device_capacity) {
         size_t old = self->device_capacity;
@@ -140,7 +114,7 @@ static bool has_name(const struct mt_raw_event *raw)
 
 /* Fills all of *event except its number. `thread` is the number of the thread in the tape. Events
  * must come in the order of their numbers. MT_ERR_MEMORY. */
-static enum mt_status raw_resolve(struct raw_resolver *self, const struct mt_raw_event *raw,
+static enum mt_status raw_resolve(struct mt_raw_resolver *self, const struct mt_raw_event *raw,
                                   uint32_t thread, struct mt_event *event)
 {
     uint32_t owner =
@@ -178,32 +152,6 @@ static enum mt_status raw_resolve(struct raw_resolver *self, const struct mt_raw
     return status;
 }
 
-struct mt_drain {
-    struct mt_tape *tape;
-    struct mt_tape_symbols *symbols;
-    struct raw_resolver resolver;
-    uint32_t *taken;    /* events passed, by slot */
-    uint32_t *seen;     /* committed when this pass began: their definitions are known */
-    uint64_t next_raw;  /* number of the next event */
-    uint64_t end_raw;   /* numbers taken by the process when this pass began */
-    uint64_t unmatched; /* events passed that were not taken from their slots (yet) */
-    struct given_up given_up;
-    uint64_t next_seq;     /* in the trace */
-    bool definitions_told; /* that there was no room for some */
-    uint64_t dropped;      /* reported so far */
-    uint64_t damaged;      /* events that only a damaged tape has, not reported yet */
-    const struct mt_raw_event **window;
-    uint32_t *threads; /* for the window: number of the thread */
-    size_t window_capacity, thread_capacity;
-    struct mt_alive_state *alive; /* of a ring, while it records; else NULL */
-    uint64_t part, events_before; /* as in struct mt_tape_commit */
-    uint64_t part_initial;        /* initial events of the current part */
-    uint64_t part_before_events;
-    uint64_t part_t_ns; /* when the current part began */
-    uint64_t refusals;
-    bool has_segments; /* an allocator above the driver reports its refusals itself */
-};
-
 enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
                             const struct mt_tape_commit *from, struct mt_drain **out,
                             struct mt_error *error)
@@ -213,7 +161,7 @@ enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
     if (drain) {
         drain->tape = tape;
         drain->symbols = mt_tape_symbols_new(tape, symbols);
-        drain->resolver = (struct raw_resolver){
+        drain->resolver = (struct mt_raw_resolver){
             .symbols = drain->symbols, .trace_symbols = symbols, .last_t_ns = from->last_t_ns};
         drain->taken = calloc(tape->slot_count, sizeof *drain->taken);
         drain->seen = calloc(tape->slot_count, sizeof *drain->seen);
@@ -222,7 +170,8 @@ enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
         drain->dropped = from->dropped_written;
         drain->part = from->part;
         drain->events_before = from->events_before;
-        drain->refusals = from->refusals;
+        drain->save_reasons = from->save_reasons;
+        drain->began_t_ns = from->began_t_ns;
         drain->part_t_ns = tape->started_unix_ns;
     }
     if (!drain || !drain->symbols || !drain->taken || !drain->seen) {
@@ -258,13 +207,18 @@ enum mt_status mt_drain_definitions(struct mt_drain *drain, bool *header_changed
 
 void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header)
 {
+    const uint64_t began_t_ns = drain->began_t_ns && !mt_drain_is_idle(drain)
+                                    ? drain->began_t_ns
+                                    : drain->tape->started_unix_ns;
+
     header->recording_id = drain->tape->recording_id;
     mt_tape_symbols_header(drain->symbols, header);
     if (!header->start_t_ns)
-        header->start_t_ns = drain->tape->started_unix_ns;
+        header->start_t_ns = began_t_ns;
     header->ring_ns = drain->tape->ring_ns;
     if (header->ring_ns)
-        header->ring_began_t_ns = drain->tape->started_unix_ns;
+        header->ring_began_t_ns = began_t_ns;
+    header->starts_in_middle |= drain->began_t_ns != 0;
 }
 
 /* Committed events of a slot. A dead tape may claim too many. */
@@ -368,34 +322,22 @@ static uint64_t advance_slots(struct mt_drain *drain)
     return taken - matched;
 }
 
-/* A refusal of the driver is final only if no allocator above it tries again. */
-static void count_refusal(struct mt_drain *drain, const struct mt_event *event)
-{
-    drain->has_segments |= mt_event_is_segment(event) != 0;
-    drain->refusals += event->kind == MT_EVENT_OOM ||
-                       (event->kind == MT_EVENT_ALLOC_FAILED && !drain->has_segments);
-}
-
-static enum mt_status follow(struct mt_drain *drain, const struct mt_event *event,
-                             struct mt_error *error)
-{
-    count_refusal(drain, event);
-    return mt_alive_state_add(drain->alive, event) == MT_OK
-               ? MT_OK
-               : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
                           const struct mt_event *event, struct mt_drain_result *result,
                           struct mt_error *error)
 {
-    enum mt_status status = mt_writer_add(writer, event, error);
+    enum mt_status status;
 
+    if (mt_drain_is_idle(drain)) {
+        result->followed++;
+        return drain->alive ? mt_drain_ring_add(drain, event, error) : MT_OK;
+    }
+    status = mt_writer_add(writer, event, error);
     if (status == MT_OK) {
         drain->next_seq = event->seq + 1;
         result->events++;
         if (drain->alive)
-            status = follow(drain, event, error);
+            status = mt_drain_ring_add(drain, event, error);
     }
     return status;
 }
@@ -667,7 +609,8 @@ void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
     tape->commits[next] = (struct mt_tape_commit){
         trace_bytes,          drain->next_raw,           drain->next_seq,
         drain->dropped,       drain->resolver.last_t_ns, drain->part,
-        drain->events_before, drain->refusals,           drain->part_before_events};
+        drain->events_before, drain->save_reasons,       drain->part_before_events,
+        drain->began_t_ns};
     atomic_store_explicit(&tape->current_commit, next, memory_order_release);
     for (index = 0; index < tape->slot_count; index++) {
         struct mt_slot *slot = mt_tape_slot(tape, index);
@@ -678,46 +621,4 @@ void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
         atomic_store_explicit(&slot->committed, 0, memory_order_relaxed);
         atomic_store_explicit(&slot->state, MT_SLOT_FREE, memory_order_release);
     }
-}
-
-enum mt_status mt_drain_follow(struct mt_drain *drain)
-{
-    drain->alive = mt_alive_state_new(drain->resolver.trace_symbols);
-    return drain->alive ? MT_OK : MT_ERR_MEMORY;
-}
-
-bool mt_drain_part_is_full(const struct mt_drain *drain)
-{
-    return drain->tape->ring_ns && drain->alive &&
-           drain->resolver.last_t_ns - mt_min_u64(drain->resolver.last_t_ns, drain->part_t_ns) >=
-               drain->tape->ring_ns;
-}
-
-uint64_t mt_drain_part(const struct mt_drain *drain)
-{
-    return drain->part;
-}
-
-void mt_drain_begin_part(struct mt_drain *drain)
-{
-    drain->events_before += drain->next_seq - drain->part_initial;
-    drain->part_before_events = drain->next_seq;
-    drain->part++;
-    drain->part_t_ns = drain->resolver.last_t_ns;
-    drain->next_seq = 0;
-}
-
-enum mt_status mt_drain_write_state(struct mt_drain *drain, struct mt_writer *writer,
-                                    struct mt_error *error)
-{
-    enum mt_status status =
-        mt_alive_state_write(drain->alive, writer, drain->part_t_ns, &drain->next_seq, error);
-
-    drain->part_initial = drain->next_seq;
-    return status;
-}
-
-void mt_drain_renumber(struct mt_drain *drain, uint64_t next_seq)
-{
-    drain->next_seq = next_seq;
 }

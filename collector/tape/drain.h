@@ -18,10 +18,11 @@ enum mt_drain_mode {
 };
 
 struct mt_drain_result {
-    uint64_t events;  /* added to the writer by this pass */
-    uint64_t missing; /* numbers that were passed without an event, and damaged events; the trace
-                         reports their sum */
-    uint64_t waiting; /* LIVE: committed events after a number that is not committed */
+    uint64_t events;   /* added to the writer by this pass */
+    uint64_t followed; /* only followed, because the recording has not begun */
+    uint64_t missing;  /* numbers that were passed without an event, and damaged events; the trace
+                          reports their sum */
+    uint64_t waiting;  /* LIVE: committed events after a number that is not committed */
 };
 
 /* `symbols` (borrowed) are those of the writer that mt_drain_pass gets; they may contain
@@ -57,6 +58,13 @@ bool mt_drain_part_is_full(const struct mt_drain *drain);
 void mt_drain_begin_part(struct mt_drain *drain);
 enum mt_status mt_drain_write_state(struct mt_drain *drain, struct mt_writer *writer,
                                     struct mt_error *error) MT_MUST_USE;
+
+/* With `record --idle`, passes add nothing to the writer while the first returns true; a drain that
+ * does not follow only skips the events. The second begins with what is alive. Then flush the
+ * writer, and commit. */
+bool mt_drain_is_idle(const struct mt_drain *drain);
+enum mt_status mt_drain_begin(struct mt_drain *drain, struct mt_writer *writer,
+                              struct mt_error *error) MT_MUST_USE;
 
 /* Number of the part that the next commit describes. */
 uint64_t mt_drain_part(const struct mt_drain *drain);

@@ -80,6 +80,9 @@ void mt_own_file_unlink(int fd, int folder, const char *name);
  * appended even when the disk is full. */
 #define MT_MANIFEST_FIRST_LINE "# traces of a run of memtrace record\n"
 
+/* This bit of its mode tells processes of `record --idle` that start later that they record. */
+#define MT_MANIFEST_BEGUN S_IXUSR
+
 /* Returns true if `name`, without folders, is the name of a list of traces. */
 bool mt_manifest_is_name(const char *name);
 

@@ -303,7 +303,10 @@ static void make_header(const struct job *job, struct mt_trace_header *header)
     }
     header->ring_part = 0;
     header->ring_left_out = job->ring.left_out;
-    header->starts_in_middle = job->ring.begun ? job->ring.left_out > 0 : job->is_ring;
+    header->starts_in_middle =
+        job->commit.began_t_ns || (job->ring.begun ? job->ring.left_out > 0 : job->is_ring);
+    if (job->commit.began_t_ns == MT_TAPE_IDLE && !header->not_recorded)
+        header->not_recorded = MT_TAPE_NEVER_BEGUN;
     if (job->ring.begun)
         header->start_t_ns = job->ring.first_t_ns;
 }
@@ -511,19 +514,6 @@ static bool is_usable(const struct job *job, struct mt_source *source)
            mt_ring_same_symbols(&source->symbols, &job->old.source->symbols);
 }
 
-/* Returns whether the file may be replaced: it has the recording's number, or is a part whose
- * header was not written or is damaged. */
-static bool may_be_replaced(const struct job *job, const struct old_trace *other)
-{
-    unsigned char bytes[16];
-    ssize_t count;
-
-    if (other->source && other->source->header.recording_id)
-        return other->source->header.recording_id == job->tape->recording_id;
-    count = mt_io_pread_full(other->fd, bytes, sizeof bytes, 0);
-    return count == 0 || (count > 0 && mt_trace_probe(bytes, (size_t)count));
-}
-
 /* The file may be absent, or the beginning of a part that was not committed: then there is no part
  * before. TRACE.part may be any file. TRACE is refused if it is not of this recording, because the
  * new trace replaces it. */
@@ -544,7 +534,7 @@ static enum mt_status open_other(struct job *job, struct mt_error *error)
         other->source = NULL;
     if (status == MT_ERR_MEMORY)
         return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
-    if (is_replaced && !may_be_replaced(job, other))
+    if (is_replaced && !mt_ring_is_part(job->path, other->fd, job->tape->recording_id, true))
         return refuse(error, OF_ANOTHER_RECORDING);
     if (other->source && !is_usable(job, other->source)) {
         mt_source_close(other->source);

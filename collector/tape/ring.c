@@ -18,9 +18,7 @@ bool mt_ring_part_path(const char *trace, uint64_t part, char *path, size_t capa
     return length > 0 && (size_t)length < capacity;
 }
 
-/* The header tells. A part whose header was not written or is damaged is one only if its tape was
- * there. */
-static bool is_part(const char *path, int fd, bool had_tape)
+bool mt_ring_is_part(const char *path, int fd, uint64_t recording_id, bool had_tape)
 {
     struct mt_trace_header header = {0};
     struct mt_arena arena = {0};
@@ -31,7 +29,7 @@ static bool is_part(const char *path, int fd, bool had_tape)
 
     mt_arena_release(&arena);
     if (is_readable)
-        return header.ring_part;
+        return header.ring_part && (!recording_id || header.recording_id == recording_id);
     count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
     return had_tape && (count == 0 || (count > 0 && mt_trace_probe(bytes, (size_t)count)));
 }
@@ -46,7 +44,7 @@ bool mt_ring_make_way(const char *trace, bool had_tape)
         return false;
     fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd >= 0) {
-        if (is_part(path, fd, had_tape))
+        if (mt_ring_is_part(path, fd, 0, had_tape))
             mt_own_file_unlink(fd, AT_FDCWD, path);
         (void)mt_io_close(fd);
     }

@@ -23,6 +23,10 @@
 /* Sets `path` to the file of a part; false if it is too long. */
 bool mt_ring_part_path(const char *trace, uint64_t part, char *path, size_t capacity);
 
+/* Returns true if the file, open as `fd`, is a part of this recording (0: of any). A file whose
+ * header was not written or is damaged is one if `had_tape`: its tape was found. */
+bool mt_ring_is_part(const char *path, int fd, uint64_t recording_id, bool had_tape);
+
 /* Makes TRACE.part available: removes a part of this user that a recording of this name left.
  * `had_tape`: the recording's tape was found, so a file without contents is such a part. Returns
  * true if there is no file there afterwards. Call it only if no other process can record to this

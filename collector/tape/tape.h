@@ -18,7 +18,7 @@
 #include "event.h"
 
 #define MT_TAPE_MAGIC   UINT64_C(0x31657061746d656d) /* "memtape1" */
-#define MT_TAPE_VERSION 3u
+#define MT_TAPE_VERSION 4u
 
 /* Size of the header frame of a recorded trace, with room for facts that become known late. */
 enum { MT_TAPE_HEADER_BYTES = 8192 };
@@ -111,18 +111,29 @@ struct mt_clock_point {
 struct mt_tape_commit {
     uint64_t trace_bytes, next_raw, events_written, dropped_written, last_t_ns;
     /* For a ring (ring.h): number of the part that the fields above describe, events of earlier
-     * parts, and how often a request was refused for lack of memory. */
-    uint64_t part, events_before, refusals;
+     * parts, and how often there was a reason to save it: a request was refused for lack of memory,
+     * or the memory of a device rose above ring_above_bytes. */
+    uint64_t part, events_before, save_reasons;
     uint64_t part_before_events; /* in the file of the part before, including initial ones */
+    uint64_t began_t_ns;         /* of the recording: 0 = with the process; MT_TAPE_IDLE: not yet */
 };
+
+/* With `record --idle`, the collector only follows what is alive until it is asked to begin. */
+#define MT_TAPE_IDLE UINT64_MAX
+#define MT_TAPE_NEVER_BEGUN                                                                        \
+    "everything: the recording was off while this process ran; SIGUSR2 to memtrace record starts " \
+    "it"
+
+enum mt_tape_ask { MT_ASK_NOTHING, MT_ASK_BEGIN, MT_ASK_STOP };
 
 struct mt_tape {
     uint64_t magic;
     uint32_t version, slot_count;
     uint64_t file_bytes, definitions_offset, definitions_capacity, slots_offset;
     uint64_t process_id, started_unix_ns;
-    uint64_t locked;  /* the process holds a lock on the file while it lives */
-    uint64_t ring_ns; /* only the last events are kept, at least of this time; 0 = all */
+    uint64_t locked;           /* the process holds a lock on the file while it lives */
+    uint64_t ring_ns;          /* only the last events are kept, at least of this time; 0 = all */
+    uint64_t ring_above_bytes; /* 0 = no limit */
     /* The trace that the tape belongs to. The header of the trace has the same random number; if
      * it cannot be read, device and inode identify the file. */
     uint64_t recording_id, trace_device, trace_inode;
@@ -135,6 +146,7 @@ struct mt_tape {
     _Atomic uint64_t definitions_reserved; /* bytes of the log that have disk space */
     _Atomic uint64_t dropped_definitions;
     _Atomic uint64_t dropped_events; /* no free slot, or no disk */
+    _Atomic uint64_t asked;          /* enum mt_tape_ask, of `memtrace record` (mt_tape_ask) */
     uint64_t charged_bytes;          /* only in a copy (mt_tape_open): bytes in the budget */
     uint8_t pad[56];
     _Atomic uint64_t next_seq; /* alone in its cache line, because every event increments it */

@@ -276,14 +276,38 @@ static enum mt_status peek(int fd, struct mt_tape *header, struct mt_error *erro
     return status;
 }
 
-enum mt_status mt_tape_peek(const char *trace, struct mt_tape *header, struct mt_error *error)
+static int open_tape_of(const char *trace, int access)
 {
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s%s", trace, MT_TAPE_SUFFIX), fd = -1;
+    int length = snprintf(path, sizeof path, "%s%s", trace, MT_TAPE_SUFFIX);
+
+    errno = ENAMETOOLONG;
+    return length > 0 && (size_t)length < sizeof path
+               ? mt_io_open(path, access | O_NOFOLLOW | O_NONBLOCK, 0)
+               : -1;
+}
+
+bool mt_tape_ask(const char *trace, enum mt_tape_ask what)
+{
+    int fd = open_tape_of(trace, O_RDWR);
+    const uint64_t asked = what;
+    struct mt_tape header;
+    struct stat facts;
+    bool done;
+
+    if (fd < 0)
+        return false;
+    done = !fstat(fd, &facts) && mt_own_file_is_mine(&facts) && peek(fd, &header, NULL) == MT_OK &&
+           pwrite(fd, &asked, sizeof asked, offsetof(struct mt_tape, asked)) == sizeof asked;
+    (void)mt_io_close(fd);
+    return done;
+}
+
+enum mt_status mt_tape_peek(const char *trace, struct mt_tape *header, struct mt_error *error)
+{
+    int fd = open_tape_of(trace, O_RDONLY);
     enum mt_status status;
 
-    if (length > 0 && (size_t)length < sizeof path)
-        fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return mt_io_fail(error, MT_ERR_IO, "its tape cannot be opened");
     status = peek(fd, header, error);

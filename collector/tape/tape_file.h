@@ -47,6 +47,10 @@ enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct stat
 enum mt_status mt_tape_peek(const char *trace, struct mt_tape *header,
                             struct mt_error *error) MT_MUST_USE;
 
+/* Asks the process that writes the tape of the trace at `trace`. Returns false if that is no tape
+ * of this user. */
+bool mt_tape_ask(const char *trace, enum mt_tape_ask what);
+
 /* Removes the tape that was opened. Returns false and sets errno on failure, which is ESTALE if
  * another file has its name. */
 bool mt_tape_remove(const char *path, const struct stat *file);

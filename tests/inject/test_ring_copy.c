@@ -379,7 +379,7 @@ static void losses_of_two_parts_count_once(void **state)
     }
 }
 
-/* Ranges beyond the limit are lost, and so is as much of their ends. */
+/* Ranges beyond the limit are lost, and so is as much of their ends, on the same thread. */
 static void too_many_open_ranges(void **state)
 {
     static struct mt_event events[MOST];
@@ -390,13 +390,58 @@ static void too_many_open_ranges(void **state)
     open_cut(&cut, NULL);
     assert_int_equal(mt_symbols_string(&cut.symbols, "step", 4, &step), MT_OK);
     for (uint64_t i = 0; i < MT_ALIVE_MAX_RANGES + 3; i++)
-        add(&cut, (struct mt_event){.kind = MT_EVENT_PHASE_PUSH, .name = step, .aux_bytes = i});
+        add(&cut, (struct mt_event){.kind = MT_EVENT_PHASE_PUSH,
+                                    .name = step,
+                                    .thread = i == 0, /* a range of its own */
+                                    .aux_bytes = i});
     add(&cut,
         (struct mt_event){.kind = MT_EVENT_PHASE_POP, .name = step}); /* of one without place */
-    assert_int_equal(state_of(&cut, events), MT_ALIVE_MAX_RANGES + 1);
-    assert_int_equal(events[MT_ALIVE_MAX_RANGES - 1].aux_bytes, MT_ALIVE_MAX_RANGES - 1);
-    assert_int_equal(events[MT_ALIVE_MAX_RANGES].kind, MT_EVENT_DROPPED);
-    assert_int_equal(events[MT_ALIVE_MAX_RANGES].size_bytes, 2);
+    add(&cut, (struct mt_event){.kind = MT_EVENT_PHASE_POP, .name = step, .thread = 1});
+    assert_int_equal(state_of(&cut, events), MT_ALIVE_MAX_RANGES);
+    for (size_t i = 0; i + 1 < MT_ALIVE_MAX_RANGES; i++)
+        assert_int_equal(events[i].thread, 0);
+    assert_int_equal(events[MT_ALIVE_MAX_RANGES - 2].aux_bytes, MT_ALIVE_MAX_RANGES - 1);
+    assert_int_equal(events[MT_ALIVE_MAX_RANGES - 1].kind, MT_EVENT_DROPPED);
+    assert_int_equal(events[MT_ALIVE_MAX_RANGES - 1].size_bytes, 2);
+    close_cut(&cut);
+}
+
+static uint16_t heap_named(struct cut *cut, const char *text)
+{
+    uint32_t name, heap;
+
+    assert_int_equal(mt_symbols_string(&cut->symbols, text, strlen(text), &name), MT_OK);
+    assert_int_equal(mt_symbols_heap(&cut->symbols, name, &heap), MT_OK);
+    return (uint16_t)heap;
+}
+
+/* Only the driver's device memory counts, for each device, and each rise above the limit. */
+static void uses_above_the_limit(void **state)
+{
+    struct mt_event block = {.kind = MT_EVENT_ALLOC, .size_bytes = 60};
+    struct cut cut;
+    uint16_t host;
+
+    (void)state;
+    open_cut(&cut, NULL);
+    block.heap = heap_named(&cut, "driver");
+    host = heap_named(&cut, "driver:host");
+    mt_alive_state_watch(cut.alive, 100);
+    for (block.addr = 0; block.addr < 4; block.addr++) { /* two on each device */
+        block.device = block.addr & 1;
+        add(&cut, block);
+    }
+    assert_int_equal(mt_alive_state_exceeded(cut.alive), 2);
+    add(&cut,
+        (struct mt_event){.kind = MT_EVENT_ALLOC, .addr = 9, .size_bytes = 999, .heap = host});
+    for (int i = 0; i < 3; i++) { /* 60, and 120 again; the size of a free does not matter */
+        add(&cut,
+            (struct mt_event){.kind = MT_EVENT_FREE_COMPLETED, .addr = 2, .heap = block.heap});
+        assert_int_equal(mt_alive_state_exceeded(cut.alive), 2 + i);
+        add(&cut, (struct mt_event){
+                      .kind = MT_EVENT_ALLOC, .addr = 2, .size_bytes = 60, .heap = block.heap});
+    }
+    assert_int_equal(mt_alive_state_exceeded(cut.alive), 5);
     close_cut(&cut);
 }
 
@@ -405,7 +450,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mapped_ranges_are_cut),   cmocka_unit_test(order_and_frees),
         cmocka_unit_test(open_ranges_and_buffers), cmocka_unit_test(losses_of_two_parts_count_once),
-        cmocka_unit_test(too_many_open_ranges),    cmocka_unit_test(recordings_are_cut),
+        cmocka_unit_test(too_many_open_ranges),    cmocka_unit_test(uses_above_the_limit),
+        cmocka_unit_test(recordings_are_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { MAX_THREADS = 8, LOG = 1 << 19, MAX_LIVE = 1 << 16, BATCH = 8, EVENTS_PER_BLOCK = 3 };
-enum { ORDER_NONE, ORDER_REFUSE, ORDER_EXIT, ORDER_FORK, ORDER_SANDBOX };
+enum { ORDER_NONE, ORDER_REFUSE, ORDER_EXIT, ORDER_FORK, ORDER_SANDBOX, ORDER_LARGE };
 
 struct entry {
     uint64_t addr, size; /* size 0: freed */
@@ -113,7 +113,8 @@ static void replace(struct thread_book *mine, struct entry *block, uint64_t coun
 #define OTHER_UNLINK SYS_unlinkat
 #endif
 
-/* From now on, a system call that creates or removes a file ends the process. */
+/* From now on, a system call that creates or removes a file ends the process. Where the kernel
+ * refuses filters, nothing changes. */
 static void enter_sandbox(void)
 {
     struct sock_filter lines[] = {
@@ -130,7 +131,20 @@ static void enter_sandbox(void)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter))
-        give_up("seccomp");
+        perror("no sandbox");
+}
+
+/* On the first thread, like every order. */
+static void allocate_for_a_moment(size_t bytes)
+{
+    unsigned long long addr;
+
+    if (cuMemAlloc(&addr, bytes))
+        give_up("a large block");
+    enter(&book->threads[0], addr, bytes);
+    if (cuMemFree(addr))
+        give_up("cuMemFree");
+    enter(&book->threads[0], addr, 0);
 }
 
 static void obey(void)
@@ -149,6 +163,7 @@ static void obey(void)
         }
         break;
     case ORDER_SANDBOX: enter_sandbox(); break;
+    case ORDER_LARGE: allocate_for_a_moment((size_t)4 << 30); break;
     case ORDER_EXIT: return;
     default: break;
     }

@@ -9,10 +9,10 @@ import time
 from support import check, command_of
 
 SLOTS, SLOT_BYTES, PAGE_BYTES, LOG_BYTES = 16, 32768, 4096, 1 << 16
-MAGIC, VERSION = 0x31657061746d656d, 3
+MAGIC, VERSION = 0x31657061746d656d, 4
 # offsets in the header
-CLOSED, COMMITS, CURRENT, DROPPED, NEXT_SEQ = 156, 160, 304, 336, 408
-COMMIT_BYTES, PART, RING, TAPE_VERSION = 72, 40, 72, 8  # PART: in a commit
+CLOSED, COMMITS, CURRENT, DROPPED, NEXT_SEQ = 164, 168, 328, 360, 440
+COMMIT_BYTES, PART, RING, TAPE_VERSION = 80, 40, 72, 8  # PART: in a commit
 
 
 def make(path, trace_bytes, next_seq=5, recording_id=4711):
@@ -21,7 +21,7 @@ def make(path, trace_bytes, next_seq=5, recording_id=4711):
     header = bytearray(PAGE_BYTES)
     struct.pack_into("<QIIQQQQ", header, 0, MAGIC, VERSION, SLOTS, end + LOG_BYTES, end, LOG_BYTES,
                      PAGE_BYTES)
-    struct.pack_into("<QQQQQ", header, 48, 0, 1_700_000_000_000_000_000, 1, 0, recording_id)
+    struct.pack_into("<QQQQQQ", header, 48, 0, 1_700_000_000_000_000_000, 1, 0, 0, recording_id)
     for which in range(2):
         struct.pack_into("<Q", header, COMMITS + which * COMMIT_BYTES, trace_bytes)
     struct.pack_into("<Q", header, NEXT_SEQ, next_seq)

@@ -243,6 +243,11 @@ bool mt_collect_is_running(void)
            atomic_load_explicit(mt_core.generation, memory_order_relaxed) != 0;
 }
 
+bool mt_collect_is_idle(void)
+{
+    return atomic_load_explicit(&mt_core.is_idle, memory_order_relaxed);
+}
+
 void mt_collect_emit(const struct mt_raw_event *event)
 {
     struct mt_thread *thread = mt_self;
@@ -299,6 +304,7 @@ static void set_once(_Atomic bool *flag)
 
 void mt_collect_stacks(struct mt_raw_event *event)
 {
+    const bool idle = mt_collect_is_idle();
     bool asked;
 
     if (writer_failed())
@@ -306,9 +312,9 @@ void mt_collect_stacks(struct mt_raw_event *event)
     if (!mt_recorder_settings->free_stacks &&
         (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
         return;
-    if (mt_recorder_settings->python_stacks && mt_python_stack)
+    if (!idle && mt_recorder_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
-    asked = mt_collect_takes_native();
+    asked = !idle && mt_collect_takes_native();
     if (mt_native_stack && (asked || names_a_library(event)))
         event->native_stack = mt_native_stack(1);
     if (!event->native_stack)

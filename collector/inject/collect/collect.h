@@ -29,6 +29,10 @@ void mt_collect_leave(void);
  * mt_collect_enter. */
 bool mt_collect_is_running(void);
 
+/* Returns true if recording has not begun (record --idle): only events that change what is alive
+ * are of use. Call it at any time. */
+bool mt_collect_is_idle(void);
+
 /* Call the functions below only between enter and leave, unless their comments allow any time. */
 
 /* Stamps the event with the global order and the time, and appends it. <= 30 ns. */

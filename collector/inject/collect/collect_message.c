@@ -46,7 +46,7 @@ void mt_collect_message(bool *once, const char *format, ...)
     size_t used = strlen(line);
     va_list arguments;
 
-    if (mt_recorder_settings->quiet || __atomic_exchange_n(once, true, __ATOMIC_RELAXED) ||
+    if (__atomic_exchange_n(once, true, __ATOMIC_RELAXED) || mt_recorder_settings->quiet ||
         !is_first_descriptor())
         return;
     va_start(arguments, format);

@@ -20,15 +20,18 @@ struct mt_inject_settings {
     bool phases_torch;          /* RecordFunction with USER_SCOPE */
     bool phases_autograd;       /* RecordFunction with BACKWARD_FUNCTION */
     bool follow;                /* MEMTRACE_FOLLOW=all|none: record children (default all) */
+    bool idle;                  /* MEMTRACE_IDLE=1: do not record before mt_tape_ask */
     bool quiet;                 /* MEMTRACE_QUIET=1 */
     bool with_command;          /* MEMTRACE_WITH_ENV=1: the command line goes into the header */
     uint32_t sample_hz;         /* MEMTRACE_SAMPLE_HZ: NVML, 0 = never; default 10 */
     uint32_t flush_ms;          /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
     uint32_t arena_mib;         /* MEMTRACE_ARENA_MIB, default 32 */
     uint32_t ring_seconds;      /* MEMTRACE_RING_SECONDS: keep this time of events; 0 = all */
-    uint32_t root_process;      /* MEMTRACE_ROOT: pid of the command; others are children */
-    char dry_run[256];    /* MEMTRACE_DRY_RUN_FACT: see trace/header.h; empty: a real device */
-    char cupti[4096];     /* MEMTRACE_CUPTI: path, "none", or empty */
+    uint64_t ring_above_bytes; /* MEMTRACE_RING_ABOVE: save it if the memory of a device rises above
+                                  this; 0 = no limit */
+    uint32_t root_process;     /* MEMTRACE_ROOT: pid of the command; others are children */
+    char dry_run[256];         /* MEMTRACE_DRY_RUN_FACT: see trace/header.h; empty: a real device */
+    char cupti[4096];          /* MEMTRACE_CUPTI: path, "none", or empty */
     char next_cuda[4096]; /* MEMTRACE_CUDA_NEXT: injection library that was set before this one */
     char next_nvtx[4096]; /* MEMTRACE_NVTX_NEXT */
 };

@@ -177,12 +177,21 @@ static void make_header(const struct job *job, struct mt_trace_header *header)
     header->starts_in_middle |= header->ring_part > 1;
 }
 
+static enum mt_status flush_and_commit(struct job *job, struct mt_error *error)
+{
+    enum mt_status status = mt_writer_flush(job->writer, error);
+
+    if (status == MT_OK)
+        mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
+    return status;
+}
+
 static enum mt_status open_writer(struct job *job, struct mt_error *error)
 {
     const struct mt_writer_options options = {.compression_level = COMPRESSION_LEVEL,
                                               .header_bytes = MT_TAPE_HEADER_BYTES};
     const struct mt_trace_output output = {write_patiently, write_patiently, &mt_core.trace_file};
-    const struct mt_tape_commit begin = {0};
+    const struct mt_tape_commit begin = *mt_tape_last_commit(mt_core.tape);
     struct mt_trace_header header;
     bool changed;
     enum mt_status status = mt_symbols_init(&job->symbols);
@@ -191,7 +200,7 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
         status = mt_drain_new(mt_core.tape, &job->symbols, &begin, &job->drain, error);
     if (status == MT_OK)
         status = mt_drain_definitions(job->drain, &changed);
-    if (status == MT_OK && mt_core.tape->ring_ns)
+    if (status == MT_OK && (mt_core.tape->ring_ns || mt_drain_is_idle(job->drain)))
         status = mt_drain_follow(job->drain);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
@@ -275,15 +284,11 @@ static bool create_next(struct mt_own_file *next, const char *path)
 
 static void tell_growing_ring(struct job *job, const char *path, const char *why)
 {
-    bool said = false;
-
-    if (job->ring_grows)
-        return;
-    job->ring_grows = true;
-    mt_collect_not_recorded(&said,
-                            "the ring cannot continue in '%s' (%s): it keeps more than the "
-                            "requested time",
-                            path, why);
+    if (!job->ring_grows)
+        mt_collect_not_recorded(&job->ring_grows,
+                                "the ring cannot continue in '%s' (%s): it keeps more than the "
+                                "requested time",
+                                path, why);
 }
 
 /* Moves the recording to a new file. The tape names it while the current one is still open, so one
@@ -325,11 +330,28 @@ static enum mt_status turn_ring(struct job *job, struct mt_error *error)
     status = mt_writer_restart(job->writer, &header, error);
     if (status == MT_OK)
         status = mt_drain_write_state(job->drain, job->writer, error);
+    return status == MT_OK ? flush_and_commit(job, error) : status;
+}
+
+static bool is_asked(enum mt_tape_ask what)
+{
+    return atomic_load_explicit(&mt_core.tape->asked, memory_order_relaxed) == what;
+}
+
+/* The threads of the program take stacks from now on. What is alive was passed just before. */
+static enum mt_status begin_when_asked(struct job *job, struct mt_error *error)
+{
+    struct mt_trace_header header;
+    enum mt_status status;
+
+    if (!mt_drain_is_idle(job->drain) || !is_asked(MT_ASK_BEGIN))
+        return MT_OK;
+    atomic_store(&mt_core.is_idle, false);
+    status = mt_drain_begin(job->drain, job->writer, error);
+    make_header(job, &header);
     if (status == MT_OK)
-        status = mt_writer_flush(job->writer, error);
-    if (status == MT_OK)
-        mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
-    return status;
+        status = mt_writer_set_header(job->writer, &header, error);
+    return status == MT_OK || status == MT_ERR_USAGE ? flush_and_commit(job, error) : status;
 }
 
 static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
@@ -347,19 +369,23 @@ static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
         status = update_header(job, error);
     if (status != MT_OK)
         return status;
-    if (result.events || result.missing)
+    if (result.events || result.followed || result.missing)
         mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
-    if (!result.waiting || result.events)
+    if (!result.waiting || result.events || result.followed)
         job->stuck_since_ns = 0;
     else if (!job->stuck_since_ns)
         job->stuck_since_ns = mt_monotonic_ns();
-    return turn_ring(job, error);
+    status = begin_when_asked(job, error);
+    return status == MT_OK ? turn_ring(job, error) : status;
 }
 
 static enum mt_status finish(struct job *job, struct mt_error *error)
 {
-    enum mt_status status = drain_and_flush(job, error);
+    enum mt_status status;
 
+    if (mt_drain_is_idle(job->drain))
+        mt_collect_fact("not_recorded", MT_TAPE_NEVER_BEGUN);
+    status = drain_and_flush(job, error);
     /* a recovery would cut the trace to its last commit, which the end record and the index
      * follow */
     if (status == MT_OK)
@@ -395,12 +421,16 @@ static enum mt_status work(struct job *job, struct mt_error *error)
 
     never_wait_for_myself();
     call_sources(offsetof(struct mt_inject_source, start));
-    while (status == MT_OK && !atomic_load(&mt_core.stop)) {
+    while (status == MT_OK && !atomic_load(&mt_core.stop) && !is_asked(MT_ASK_STOP)) {
         sleep_until_woken();
         call_sources(offsetof(struct mt_inject_source, poll));
         status = drain_and_flush(job, error);
     }
     call_sources(offsetof(struct mt_inject_source, stop));
+    if (is_asked(MT_ASK_STOP)) { /* `memtrace record` adds what is on the tape afterwards */
+        atomic_store(&mt_core.state, MT_CORE_OFF);
+        atomic_store(mt_core.generation_page, 0);
+    }
     return status == MT_OK ? finish(job, error) : status;
 }
 

@@ -511,7 +511,7 @@ static void pass(void)
     uint64_t devices;
 
     look();
-    if (nvml.state != SAMPLING)
+    if (nvml.state != SAMPLING || mt_collect_is_idle())
         return;
     devices = atomic_exchange_explicit(&wanted, 0, memory_order_relaxed);
     if (devices && nvml.why) {
