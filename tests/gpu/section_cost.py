@@ -11,6 +11,8 @@ MODES = {
     "none": None,
     "record, no stacks": ["--stacks", "none"],
     "record": ["--stacks", "python"],
+    "record, ring": ["--stacks", "python", "--ring", "20s"],
+    "record, idle": ["--stacks", "python", "--idle"],
     "record, native too": ["--stacks", "both"],
     "PyTorch's history, python": "python",
     "PyTorch's history, all": "all",
