@@ -204,8 +204,7 @@ static bool take_signal(struct mt_ring_saves *saves)
     (void)fchmod(saves->manifest_lock,
                  S_IRUSR | S_IWUSR | (saves->ask == MT_ASK_BEGIN ? MT_MANIFEST_BEGUN : 0));
     if (!saves->is_quiet && !saves->is_silent)
-        mt_message(saves->ask == MT_ASK_STOP ? "recording stops; its end is written when the "
-                                               "command has ended"
+        mt_message(saves->ask == MT_ASK_STOP ? "recording stops; its traces can now be analyzed"
                    : saves->has_ring         ? "recording starts; SIGUSR2 now saves the ring"
                                              : "recording starts; SIGUSR2 now stops it");
     return false;
