@@ -176,6 +176,55 @@ static bool job_device_sum(struct mt_job_work *work, struct mt_job_device *devic
     return true;
 }
 
+/* The reserved level of a record that has levels. */
+static uint64_t level_at(const struct mt_rank_record *record, uint64_t t_ns)
+{
+    uint32_t low = 0, high = record->level_count; /* the first one after t_ns */
+
+    if (t_ns > record->end_t_ns)
+        return 0;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (record->levels[middle].t_ns <= t_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? record->levels[low - 1].reserved_bytes : 0;
+}
+
+/* At most this is allocated then: the largest level of the column of time. */
+static uint64_t allocated_bound(const struct mt_rank_record *record, uint64_t t_ns)
+{
+    const uint64_t span = record->end_t_ns - record->begin_t_ns;
+    const uint64_t at = mt_min_u64(mt_sub_or_0_u64(t_ns, record->begin_t_ns), span);
+    const uint64_t column = (uint64_t)((unsigned __int128)at * record->column_count / span);
+
+    return record->columns[mt_min_u64(column, record->column_count - 1)].allocated_bytes;
+}
+
+static void find_refused(struct mt_job_device *device)
+{
+    const struct mt_job_tenant *first = NULL;
+
+    for (uint32_t i = 0; i < device->tenant_count; i++) {
+        const struct mt_rank_record *record = device->tenants[i].record;
+
+        if (record->has_death && (!first || record->death_t_ns < first->record->death_t_ns))
+            first = &device->tenants[i];
+    }
+    device->refused = first;
+    for (uint32_t i = 0; first && i < device->tenant_count; i++) {
+        struct mt_job_tenant *tenant = &device->tenants[i];
+        const uint64_t t_ns = first->record->death_t_ns;
+
+        tenant->refusal_bytes = level_at(tenant->record, t_ns);
+        tenant->refusal_unused_bytes =
+            mt_sub_or_0_u64(tenant->refusal_bytes, allocated_bound(tenant->record, t_ns));
+    }
+}
+
 /* Sums over pairs of processes take O(n^2). */
 enum { MOST_SUMMED = 1024 };
 
@@ -352,8 +401,10 @@ static void add_device(struct mt_job_work *work, const struct mt_rank_record *co
         device->total_bytes = mt_max_u64(device->total_bytes, records[i]->device_bytes);
     }
     device->is_exact = job_device_sum(work, device);
-    if (device->is_exact)
+    if (device->is_exact) {
+        find_refused(device);
         return;
+    }
     fill_columns(device);
     fill_tenants(device);
 }

@@ -198,6 +198,9 @@ struct mt_job_tenant {
     uint64_t peak_t_ns;    /* of its reserved peak */
     uint64_t held_bytes;   /* at the device's peak */
     uint64_t others_bytes; /* held by the other tenants, at peak_t_ns */
+    /* When the request of `refused` failed: reserved, and a lower bound of what of it was not
+     * allocated. */
+    uint64_t refusal_bytes, refusal_unused_bytes;
 };
 
 /* A device that several processes used at the same time. Each period in which it is used without a
@@ -209,6 +212,9 @@ struct mt_job_device {
     struct mt_job_tenant *tenants;
     uint32_t tenant_count;
     bool is_exact;
+    /* Sums are exact: the tenant that ran out of memory first, while others used the device. Else
+     * NULL. */
+    const struct mt_job_tenant *refused;
     /* If sums are exact: the bytes of each tenant at the largest sum of each column. */
     uint64_t *tenant_columns;
     uint64_t begin_t_ns, end_t_ns;

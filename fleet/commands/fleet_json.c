@@ -219,6 +219,9 @@ static void add_tenants(struct mt_json *json, const struct mt_job_device *device
         mt_json_u64(json, "reserved_peak_bytes", record->reserved_peak.bytes);
         mt_json_u64(json, "at_device_peak_bytes", tenant->held_bytes);
         mt_json_u64(json, "others_at_own_peak_bytes", tenant->others_bytes);
+        mt_json_u64_or_null(json, "at_refusal_bytes", device->refused, tenant->refusal_bytes);
+        mt_json_u64_or_null(json, "unused_at_refusal_at_least_bytes", device->refused,
+                            tenant->refusal_unused_bytes);
     }
 }
 
@@ -235,6 +238,7 @@ static void add_devices(struct mt_json *json, const struct mt_job_report *report
         mt_json_bool(json, "peak_is_exact", device->is_exact);
         mt_json_u64(json, "peak_begin_t_ns", device->peak_begin_t_ns);
         mt_json_u64(json, "peak_end_t_ns", device->peak_end_t_ns);
+        mt_json_text(json, "refused", device->refused ? device->refused->record->trace_name : NULL);
         add_tenants(json, device);
     }
 }

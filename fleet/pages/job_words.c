@@ -411,6 +411,25 @@ void mt_job_describe_steps(struct mt_job_words *words)
         last);
 }
 
+/* Tenants whose unused memory would have been enough for the request that failed. */
+static void describe_unused(struct mt_job_words *words, const struct mt_job_device *device)
+{
+    const struct mt_rank_record *refused = device->refused ? device->refused->record : NULL;
+    char wanted[MT_UNITS_TEXT], held[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
+
+    for (uint32_t i = 0; refused && i < device->tenant_count; i++) {
+        const struct mt_job_tenant *tenant = &device->tenants[i];
+
+        if (tenant != device->refused && tenant->refusal_unused_bytes >= refused->death_wanted_bytes)
+            say(words, MT_JOB_TOPIC_DEVICES,
+                "when %s was refused %s, %s held %s, of which at least %s was cached and not in "
+                "use: let that process give it back first (torch.cuda.empty_cache() in PyTorch)",
+                refused->trace_name, mt_format_bytes(wanted, refused->death_wanted_bytes),
+                tenant->record->trace_name, mt_format_bytes(held, tenant->refusal_bytes),
+                mt_format_bytes(unused, tenant->refusal_unused_bytes));
+    }
+}
+
 void mt_job_describe_device(struct mt_job_words *words, const struct mt_job_device *device)
 {
     char peak[MT_UNITS_TEXT], total[MT_UNITS_TEXT];
@@ -421,6 +440,7 @@ void mt_job_describe_device(struct mt_job_words *words, const struct mt_job_devi
         device->total_bytes ? mt_format_bytes(total, device->total_bytes) : "",
         (unsigned)device->tenant_count, *device->uuid ? device->uuid : device->pci,
         *device->host ? " of " : "", device->host);
+    describe_unused(words, device);
 }
 
 const char *mt_job_devices_caveat(const struct mt_job_report *report)

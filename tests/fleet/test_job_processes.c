@@ -156,6 +156,37 @@ static void processes_that_share_a_device_are_added_up(void **state)
     release(&made);
 }
 
+/* The trainer's level is 40 GiB all the time, and 4 GiB of it are allocated when the server dies. */
+static void a_process_holds_unused_memory_while_another_is_refused(void **state)
+{
+    struct mt_record_level levels[] = {{0, 40 * MT_GIB}};
+    struct mt_job_options options = {.job = "train"};
+    struct made made = made_new();
+    const struct mt_job_device *device;
+    struct mt_rank_record *server, *trainer;
+
+    (void)state;
+    add_tenant(made.set, "serve", 0, 512, 0, 200);
+    add_tenant(made.set, "train", 0, 512, 0, 512);
+    server = &made.set->records[0];
+    trainer = &made.set->records[1];
+    for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++)
+        trainer->columns[i].allocated_bytes = i == 300 ? 4 * MT_GIB : 39 * MT_GIB;
+    server->levels = trainer->levels = levels;
+    server->level_count = trainer->level_count = 1;
+    server->has_death = true;
+    server->death_t_ns = UINT64_C(300500000000);
+    server->death_wanted_bytes = 36 * MT_GIB;
+    report_of_set(&made, &options);
+    device = &made.report->devices[0];
+    assert_true(device->is_exact);
+    assert_string_equal(device->refused->record->trace_name, "serve");
+    assert_string_equal(device->tenants[1].record->trace_name, "train");
+    assert_int_equal(device->tenants[1].refusal_bytes, 40 * MT_GIB);
+    assert_int_equal(device->tenants[1].refusal_unused_bytes, 36 * MT_GIB);
+    release(&made);
+}
+
 /* A process that was read twice, as by two versions of the program, holds its memory once. */
 static void a_process_that_was_read_twice_is_one_tenant(void **state)
 {
@@ -288,6 +319,7 @@ int main(void)
         cmocka_unit_test(the_last_restart_is_the_job),
         cmocka_unit_test(a_helper_of_a_rank_is_a_duplicate),
         cmocka_unit_test(processes_that_share_a_device_are_added_up),
+        cmocka_unit_test(a_process_holds_unused_memory_while_another_is_refused),
         cmocka_unit_test(a_process_that_was_read_twice_is_one_tenant),
         cmocka_unit_test(a_device_that_was_idle_counts_once_for_each_time),
         cmocka_unit_test(many_processes_share_a_device),
