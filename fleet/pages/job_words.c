@@ -420,7 +420,8 @@ static void describe_unused(struct mt_job_words *words, const struct mt_job_devi
     for (uint32_t i = 0; refused && i < device->tenant_count; i++) {
         const struct mt_job_tenant *tenant = &device->tenants[i];
 
-        if (tenant != device->refused && tenant->refusal_unused_bytes >= refused->death_wanted_bytes)
+        if (tenant != device->refused &&
+            tenant->refusal_unused_bytes >= refused->death_wanted_bytes)
             say(words, MT_JOB_TOPIC_DEVICES,
                 "when %s was refused %s, %s held %s, of which at least %s was cached and not in "
                 "use: let that process give it back first (torch.cuda.empty_cache() in PyTorch)",

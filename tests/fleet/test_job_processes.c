@@ -156,7 +156,8 @@ static void processes_that_share_a_device_are_added_up(void **state)
     release(&made);
 }
 
-/* The trainer's level is 40 GiB all the time, and 4 GiB of it are allocated when the server dies. */
+/* The trainer's level is 40 GiB all the time, and 4 GiB of it are allocated when the server dies.
+ */
 static void a_process_holds_unused_memory_while_another_is_refused(void **state)
 {
     struct mt_record_level levels[] = {{0, 40 * MT_GIB}};
