@@ -19,7 +19,7 @@ set(seconds_of_tests
   fleet.test_job_charts=19 project.fleet_tune=19 project.layout=19 project.fleet_folder=18
   project.left_out=18 project.site=18 differential.test_snapshot_events=17
   golden.ci=16 property.test_snapshot_damage=16 record.dry_run_hostile=16 record.places=16
-  differential.cut_snapshots=15 python.report=15 differential.typed=15
+  differential.cut_snapshots=15 python.report=15
   property.test_policies=15 record.closing=15
   record.ends=15 differential.perfetto=20 differential.database=20 golden.sql=15
   differential.guest=14 differential.summaries=14 differential.test_block_pictures=14
@@ -27,7 +27,7 @@ set(seconds_of_tests
   project.fleet_processes=14 project.json_bounds=14 property.test_policy_oracles=14
   differential.backends=13 golden.cases=13 golden.charts=13 inject.python_stacks=13
   golden.skill=6 fuzz.rows=20 differential.rows=10 project.fleet=13 record.identity=13 record.processes=13 project.hostile_names=12 record.stacks=12
-  unit.test_timeline_chart=12 differential.readings=12 project.schemas=11 record.redact=10
+  unit.test_timeline_chart=12 project.schemas=11 record.redact=10
   record.same_name=10 project.completion=8 property.test_analyze_random=8
   property.test_fit_random=8 record.absent=8 differential.jobs=8 golden.pages=8
   differential.test_findings_truth=7 differential.test_phases_truth=7 fleet.test_job_heat_maps=7

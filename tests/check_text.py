@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""check_text.py PROGRAM FIXTURES: what analyze prints of each fixture has at most 25 lines of at most 100 columns, and the
-same quantity has the same value in the text, in JSON, in fit, and (for a few) in Markdown and on the page."""
+"""check_text.py PROGRAM FIXTURES [--update]: what analyze prints of each fixture has at most 25 lines of at most 100 columns,
+and the same quantity has the same value in the text, in JSON, in fit, and (for a few) in Markdown and on the page. The same
+runs show how often analyze reads its input (support/readings.py; --update writes it) and what is typed back
+(support/typed.py)."""
 import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
+from support import readings, typed
 from support.program import fast_program, output
 
 MAX_LINES, MAX_COLUMNS, DOCUMENTS = 25, 100, 6
@@ -73,19 +79,39 @@ def documents(program, path, text):
                 yield f"{path.name}: {name} does not have {said[1]}"
 
 
-def main(program, fixtures):
-    paths = [path for folder in ("captures", "findings", "recorded") for path in sorted((fixtures / folder).glob("*.zst"))
-             if path.name.endswith((".pickle.zst", ".trace.zst"))]
-    assert paths
+def has_text(path):
+    return path.parent.name in ("captures", "findings", "recorded") and path.name.endswith((".pickle.zst", ".trace.zst"))
+
+
+def check(program, path, cards, with_documents):
+    """(what is wrong, the readings of its passes) of one input."""
+    done = subprocess.run([program, "analyze", "-q", path], capture_output=True, text=True, check=False,
+                          env={**os.environ, "MEMTRACE_DEBUG": "passes"})
     wrong = []
-    for at, path in enumerate(paths):
-        text = output(program, "analyze", "-q", path, text=True)
-        wrong += [*layout(path.name, text.splitlines()), *values(program, path, text)]
-        if at % (len(paths) // DOCUMENTS) == 0:
-            wrong += documents(program, path, text)
-    print("\n".join(wrong) if wrong else f"{len(paths)} reports")
+    if has_text(path):
+        if done.returncode:
+            return [f"{path.name}: status {done.returncode}: {done.stderr}"], None
+        wrong += [*layout(path.name, done.stdout.splitlines()), *values(program, path, done.stdout)]
+        if with_documents:
+            wrong += documents(program, path, done.stdout)
+    if path.parent.name == "captures" and path.name.endswith(".pickle.zst"):
+        wrong += typed.check(program, path, done.stdout, cards)
+    return wrong, readings.of(done.stderr)
+
+
+def main(program, fixtures, rewrite):
+    paths = readings.inputs(fixtures)
+    texts = [path for path in paths if has_text(path)]
+    assert texts
+    shown = set(texts[::len(texts) // DOCUMENTS])
+    cards = typed.cards(program)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda path: check(program, path, cards, path in shown), paths))
+    wrong = [one for complaints, _ in found for one in complaints] + typed.refused_limits(program, cards)
+    wrong += readings.check([row for _, row in found if row], rewrite)
+    print("\n".join(wrong) if wrong else f"{len(texts)} reports, readings of {len(paths)} inputs")
     return bool(wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(main(fast_program(sys.argv[1]), pathlib.Path(sys.argv[2])))
+    sys.exit(main(fast_program(sys.argv[1]), pathlib.Path(sys.argv[2]), "--update" in sys.argv[3:]))

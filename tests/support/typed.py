@@ -1,17 +1,9 @@
-#!/usr/bin/env python3
-"""check_typed.py PROGRAM [CASE...]: what the first screen of `analyze` prints is accepted as input. For each snapshot
-of fixtures/captures, types back every time, event, step, size and card, and compares the bytes of peaks."""
+"""What the first screen of `analyze` prints is accepted as input: types back every time, event, step, size and card of a
+snapshot, and compares the bytes of peaks."""
 import json
-import os
-import pathlib
 import re
 import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
-from support.program import fast_program
-
-CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "captures"
 PEAK = re.compile(r"^Peak .*?(?=; reserved|$)", re.M)
 INSTANTS = (re.compile(r" in (.*?),? at "), re.compile(r"at ([\d.,]+ [mµn]?s)\b"), re.compile(r"event [\d,]*\d"))
 STEP = re.compile(r"step \d+(?:, (?:forward|backward|optimizer|loss))?")
@@ -49,43 +41,30 @@ def check_limit(program, text):
     return [] if done.returncode == 0 else [f"'{text}' is not a limit: {done.stderr.strip()}"]
 
 
-def check(program, path, cards):
-    done = ask(program, "analyze", "--quiet", path)
+def check(program, path, text, cards):
+    """What is wrong with TEXT, which `analyze` printed of PATH."""
     complaints, typed = [], 0
-    if done.returncode:
-        return [f"{path.name}: status {done.returncode}: {done.stderr}"], 0
     peaks = live_bytes(program, path, "peak")
-    screen = re.sub(r"\n {8}", " ", done.stdout)
+    screen = re.sub(r"\n {8}", " ", text)
     for instant in sorted({word for pattern in (STEP, *INSTANTS[1:]) for word in pattern.findall(screen)}):
         found, typed = live_bytes(program, path, instant), typed + 1
         complaints += [f"{path.name}: {found}"] if isinstance(found, str) else []
-    for device, screen in screens_of(done.stdout):
+    for device, screen in screens_of(text):
         for instant in instants_of(screen):
             found, typed = live_bytes(program, path, instant), typed + 1
             devices = [device] if device is not None else list(peaks) if len(peaks) == 1 else []
             if isinstance(found, str) or any(found.get(one) != peaks[one] for one in devices):
                 complaints.append(f"{path.name}: at {instant}: {found}, not {peaks}")
-    sizes = [size for size in dict.fromkeys(SIZE.findall(done.stdout)) if not size.startswith("0")]
-    words = sizes[:MOST_SIZES] + [card for card in cards if card in done.stdout]
+    sizes = [size for size in dict.fromkeys(SIZE.findall(text)) if not size.startswith("0")]
+    words = sizes[:MOST_SIZES] + [card for card in cards if card in text]
     for word in words:
         complaints += [f"{path.name}: {one}" for one in check_limit(program, word)]
-    return complaints, typed
+    return complaints if typed else [*complaints, f"{path.name}: no instant"]
 
 
-def main():
-    program = fast_program(sys.argv[1])
-    cards = ask(program, "fit", "--completion-helper", "--limit", "").stdout.splitlines()
-    complaints = [one for card in cards for one in check_limit(program, card)]
-    paths = sorted(path for path in CAPTURES.glob("*.pickle.zst") if not sys.argv[2:] or path.name in sys.argv[2:])
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda path: check(program, path, cards), paths))
-    complaints += [one for result in results for one in result[0]]
-    typed = sum(result[1] for result in results)
-    print(f"{len(paths)} inputs, {typed} instants, {len(cards)} cards")
-    for one in complaints:
-        print(one)
-    return 1 if complaints or typed < len(paths) else 0
+def cards(program):
+    return ask(program, "fit", "--completion-helper", "--limit", "").stdout.splitlines()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def refused_limits(program, names):
+    return [one for name in names for one in check_limit(program, name)]
