@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from support.program import fast_program
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "cli" / "completions"
 CAPTURE = str(ROOT / "fixtures" / "captures" / "seq2seq.pickle.zst")
@@ -204,4 +206,4 @@ def main(program):
 
 
 if __name__ == "__main__":
-    main(str(pathlib.Path(sys.argv[1]).resolve()))
+    main(str(pathlib.Path(fast_program(sys.argv[1])).resolve()))

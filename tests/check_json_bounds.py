@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 from support.json_schema import Schemas
+from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_BYTES = 1_000_000
@@ -116,4 +117,4 @@ def main(program, make_bomb):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(main(fast_program(sys.argv[1]), sys.argv[2]))

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import time
 
+from support.program import fast_program
+
 CAPTURE = pathlib.Path(__file__).resolve().parent.parent / "fixtures/captures/seq2seq.pickle.zst"
 LIMIT_SECONDS = 300
 
@@ -92,4 +94,4 @@ def main(program):
 
 
 if __name__ == "__main__":
-    main(str(pathlib.Path(sys.argv[1]).resolve()))
+    main(str(pathlib.Path(fast_program(sys.argv[1])).resolve()))

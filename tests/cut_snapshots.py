@@ -24,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 
+from support.program import fast_program
+
 CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "captures"
 CUTS = ("model", "warmup", "forward", "backward", "ring1000", "ring3000", "ring10000", "ring100000")
 FRAMEWORK_RANGES = ("Optimizer.", "nccl:")
@@ -262,7 +264,8 @@ def main():
     if arguments.table:
         print_table(arguments.program, arguments.only, arguments.bare)
         return
-    failures = [line for case in arguments.case for line in check(arguments.program, case)]
+    program = fast_program(arguments.program)
+    failures = [line for case in arguments.case for line in check(program, case)]
     print("\n".join(failures) or f"{len(arguments.case)} cut histories keep the limits")
     sys.exit(bool(failures))
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Golden tests of the command line.
 
-    run.py PROGRAM [--update] [--part K/N | CASE...]
+    run.py PROGRAM [--update] [--fast] [--part K/N | CASE...]
 
 A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `drawing_list` is
 tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
 that holds some of the fixtures (FOLDERS). What it writes is compared byte for byte with CASE.stdout
 and CASE.stderr (missing = empty), its status with CASE.exit (missing = 0). --update writes what came
-out instead: read the difference before you commit it. An output that is too long to read fails. --part runs every Nth case, from the Kth.
+out instead: read the difference before you commit it. An output that is too long to read fails.
+--part runs every Nth case, from the Kth. --fast runs the program of support/program.py.
 """
 import argparse
 import difflib
@@ -20,6 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from annexes import absent_words  # pylint: disable=wrong-import-position
+from support.program import fast_program  # pylint: disable=wrong-import-position
 
 FIXTURES = HERE.parent.parent / "fixtures"
 FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "meaning", "modules", "no_history",
@@ -32,7 +34,7 @@ def drawing_list_beside(program):
     return pathlib.Path(program).resolve().parent / "tests" / "drawing_list"
 
 
-def run(program, script):
+def run(program, lister, script):
     """(stdout, stderr, status) of one case."""
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
@@ -40,7 +42,7 @@ def run(program, script):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
         (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())
-        (work / "bin" / "drawing_list").symlink_to(drawing_list_beside(program))
+        (work / "bin" / "drawing_list").symlink_to(lister)
         environment = {
             "PATH": f"{work / 'bin'}:{os.environ['PATH']}",
             "HOME": folder, "LC_ALL": "C.UTF-8", "TERM": "dumb",
@@ -100,11 +102,14 @@ def main(arguments):
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--fast", action="store_true")
     parser.add_argument("--part", default="1/1")
     parser.add_argument("names", nargs="*")
     options = parser.parse_intermixed_args(arguments)  # --update may stand before the names
     program, rewrite = options.program, options.update
     lister = drawing_list_beside(program)
+    if options.fast:
+        program = fast_program(program)
     if not os.access(lister, os.X_OK):
         sys.exit(f"run.py: no {lister}; build it: ninja tests/drawing_list")
     part, parts = map(int, options.part.split("/"))
@@ -116,7 +121,7 @@ def main(arguments):
     cases = remaining(cases, absent_words(program))[part - 1::parts]
     failed = []
     for case in cases:
-        result = run(program, case.read_text())
+        result = run(program, lister, case.read_text())
         if rewrite:
             update(case, result)
         elif not check(case, result):

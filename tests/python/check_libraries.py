@@ -10,7 +10,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = HERE.parent.parent / "python"
 sys.path.insert(0, str(HERE.parent / "real_wheel"))
+sys.path.insert(0, str(HERE.parent / "support"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
+from program import fast_program  # noqa: E402  pylint: disable=wrong-import-position
 import python_libraries  # noqa: E402  pylint: disable=wrong-import-position
 
 LIMIT_SECONDS = 1500
@@ -30,11 +32,12 @@ def words_of(name, program, python):
 def main(build, name):
     if wheel.allowed_mib() == 0:
         raise wheel.Skip("MEMTRACE_TEST_WHEEL_MIB is 0")
-    words, ending = words_of(name, build / "memtrace", python_libraries.python_with_libraries())
+    program = fast_program(build / "memtrace")
+    words, ending = words_of(name, program, python_libraries.python_with_libraries())
     with tempfile.TemporaryDirectory() as work:
         done = subprocess.run(words, cwd=work, timeout=LIMIT_SECONDS, capture_output=True, text=True,
                               check=False, env={**os.environ, "PYTHONPATH": str(PACKAGE), "IPYTHONDIR": work,
-                                                "MEMTRACE_PROGRAM": str(build / "memtrace")})
+                                                "MEMTRACE_PROGRAM": str(program)})
     output = done.stdout + done.stderr
     if done.returncode not in (0, 1) or ending not in output or "FAILED" in output \
             or "Ran 0 tests" in output:

@@ -11,7 +11,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "real_wheel"))
+sys.path.insert(0, str(HERE.parent / "support"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
+from program import fast_program  # noqa: E402  pylint: disable=wrong-import-position
 import python_libraries  # noqa: E402  pylint: disable=wrong-import-position
 
 LIMIT_SECONDS = 1500
@@ -64,12 +66,13 @@ def main(build):
     found = check_sources()
     with tempfile.TemporaryDirectory() as work:
         out = pathlib.Path(work, "out")
-        done = subprocess.run([build / "memtrace", "dry-run", "--quiet", "-o", "traces/", "--", python, "-B",
+        program = fast_program(build / "memtrace")
+        done = subprocess.run([program, "dry-run", "--quiet", "-o", "traces/", "--", python, "-B",
                                HERE / "run_notebooks.py", out], cwd=work, timeout=LIMIT_SECONDS,
                               capture_output=True, text=True, check=False, env={
                                   **os.environ, "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1",
                                   "JUPYTER_RUNTIME_DIR": work, "IPYTHONDIR": work,
-                                  "MEMTRACE_PROGRAM": str(build / "memtrace")})
+                                  "MEMTRACE_PROGRAM": str(program)})
         if done.returncode:
             found += [f"exit status {done.returncode}", done.stdout, done.stderr]
         for name, promises in PROMISES.items():

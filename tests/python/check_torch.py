@@ -8,7 +8,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "real_wheel"))
+sys.path.insert(0, str(HERE.parent / "support"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
+from program import fast_program  # noqa: E402  pylint: disable=wrong-import-position
 
 LIMIT_SECONDS = 1500
 
@@ -19,7 +21,7 @@ def main(build, names):
     python = wheel.python_with_torch()
     wheel.check_is_for_cuda(python)
     with tempfile.TemporaryDirectory() as work:
-        done = subprocess.run([build / "memtrace", "dry-run", "--quiet", "-o", "cases.trace.zst", "--",
+        done = subprocess.run([fast_program(build / "memtrace"), "dry-run", "--quiet", "-o", "cases.trace.zst", "--",
                                python, "-B", "-m", "unittest", "discover", "-s", HERE, "-p", f"torch_{names}.py"],
                               cwd=work, timeout=LIMIT_SECONDS,
                               capture_output=True, text=True, check=False)

@@ -13,9 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python"
 CAPTURES = ROOT / "fixtures" / "captures"
 BUILD = pathlib.Path(os.environ.get("MEMTRACE_TEST_BUILD", ROOT / "build" / "ci")).resolve()
-PROGRAM = str(BUILD / "memtrace")
-# Without sanitizers, for tests that compare many answers: tests/support/program.py.
-FAST_PROGRAM = os.environ.get("MEMTRACE_FAST_PROGRAM", PROGRAM)
+# Without sanitizers in ./dev test, as tests/support/program.py: these tests check the package, and
+# tests/record checks the program that they run.
+PROGRAM = os.environ.get("MEMTRACE_FAST_PROGRAM", str(BUILD / "memtrace"))
 LIMIT_SECONDS = 900
 
 sys.path.insert(0, str(PACKAGE))

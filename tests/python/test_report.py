@@ -20,13 +20,10 @@ import unittest.mock
 import warnings
 from xml.etree import ElementTree
 
-from support import CAPTURES, Case, environment, main
-from support import FAST_PROGRAM as PROGRAM
+from support import CAPTURES, PROGRAM, Case, environment, main
 
 import memtrace
 from memtrace import program
-
-os.environ["MEMTRACE_PROGRAM"] = PROGRAM
 
 GPT = CAPTURES / "gpt_default.pickle.zst"
 LEAK = CAPTURES / "leak.pickle.zst"  # small

@@ -10,7 +10,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "support"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
+from program import fast_program  # noqa: E402  pylint: disable=wrong-import-position
 
 LIMIT_SECONDS = 900
 PAUSE_SECONDS = "0.25"  # more than twice what the watchdog sleeps
@@ -19,7 +21,7 @@ PAUSE_SECONDS = "0.25"  # more than twice what the watchdog sleeps
 def rank_0(build, python, kind, pause):
     """What the answer has about rank 0 of timed_job.py."""
     with tempfile.TemporaryDirectory() as work:
-        done = subprocess.run([build / "memtrace", "dry-run", "--quiet", "--json", "--ranks", "0", "--world", "2", "--",
+        done = subprocess.run([fast_program(build / "memtrace"), "dry-run", "--quiet", "--json", "--ranks", "0", "--world", "2", "--",
                                python, "-B", HERE / "timed_job.py", kind, pause], cwd=work, timeout=LIMIT_SECONDS,
                               capture_output=True, text=True, check=False)
     if done.returncode:
