@@ -8,6 +8,7 @@
 
 #include "phase.h"
 #include "rank_set.h"
+#include "simulate_job.h"
 #include "util.h"
 
 #define CHART_START_NS (UINT64_C(1764000000) * 1000000000)
@@ -15,27 +16,15 @@
 
 static inline struct mt_rank_record chart_record(int32_t rank, struct mt_record_leaf *leaves)
 {
-    return (struct mt_rank_record){.identity = {.host = "node00",
-                                                .boot_id = "",
-                                                .job = "slurm:77",
-                                                .process_id = 1000 + (uint64_t)(uint32_t)rank,
-                                                .rank = rank,
-                                                .local_rank = -1,
-                                                .world = -1,
-                                                .restart = -1},
-                                   .trace_name = "train.trace.zst",
-                                   .trace_sha256 = "",
-                                   .device_name = "NVIDIA H200",
-                                   .device_uuid = "",
-                                   .device_pci = "",
-                                   .device_mig = "",
-                                   .death_path = MT_NO_PATH,
-                                   .death_site = MT_NO_PATH,
-                                   .growth_site = MT_NO_PATH,
-                                   .last_step = MT_NO_STEP,
-                                   .begin_t_ns = CHART_START_NS,
-                                   .end_t_ns = CHART_START_NS + 60 * CHART_SECOND,
-                                   .leaves = leaves};
+    struct mt_rank_record record = simulated_record(rank, 1000 + (uint64_t)(uint32_t)rank);
+
+    record.identity.job = "slurm:77";
+    record.trace_name = "train.trace.zst";
+    record.device_name = "NVIDIA H200";
+    record.begin_t_ns = CHART_START_NS;
+    record.end_t_ns = CHART_START_NS + 60 * CHART_SECOND;
+    record.leaves = leaves;
+    return record;
 }
 
 /* `frames` are separated by '>'. */

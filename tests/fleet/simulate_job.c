@@ -6,6 +6,28 @@
 
 #include "phase.h"
 
+struct mt_rank_record simulated_record(int32_t rank, uint64_t process_id)
+{
+    return (struct mt_rank_record){.identity = {.host = "node00",
+                                                .boot_id = "",
+                                                .job = "",
+                                                .process_id = process_id,
+                                                .rank = rank,
+                                                .local_rank = -1,
+                                                .world = -1,
+                                                .restart = -1},
+                                   .trace_name = "t",
+                                   .trace_sha256 = "",
+                                   .device_name = "",
+                                   .device_uuid = "",
+                                   .device_pci = "",
+                                   .device_mig = "",
+                                   .death_path = MT_NO_PATH,
+                                   .death_site = MT_NO_PATH,
+                                   .growth_site = MT_NO_PATH,
+                                   .last_step = MT_NO_STEP};
+}
+
 struct simulated_job simulated_job_new(uint32_t stages, uint32_t replicas, uint32_t shards)
 {
     return (struct simulated_job){.stages = stages,

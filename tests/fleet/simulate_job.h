@@ -26,6 +26,9 @@ struct simulated_job {
     const char *name;
 };
 
+/* A record of host node00 without job, places and numbers, for a test that sets what it needs. */
+struct mt_rank_record simulated_record(int32_t rank, uint64_t process_id);
+
 /* A job in which nothing is wrong. */
 struct simulated_job simulated_job_new(uint32_t stages, uint32_t replicas, uint32_t shards);
 

@@ -99,30 +99,15 @@ static void add_tenant(struct mt_rank_set *set, const char *job, uint64_t begin_
                        uint32_t from, uint32_t to)
 {
     struct mt_record_column columns[MT_RECORD_COLUMNS];
-    struct mt_rank_record record = {.identity = {.host = "node00",
-                                                 .boot_id = "",
-                                                 .job = job,
-                                                 .process_id = begin_s + (unsigned char)*job,
-                                                 .rank = -1,
-                                                 .local_rank = -1,
-                                                 .world = -1,
-                                                 .restart = -1},
-                                    .trace_name = job,
-                                    .trace_sha256 = "",
-                                    .device_name = "",
-                                    .device_uuid = "GPU-1",
-                                    .device_pci = "",
-                                    .device_mig = "",
-                                    .death_path = MT_NO_PATH,
-                                    .death_site = MT_NO_PATH,
-                                    .growth_site = MT_NO_PATH,
-                                    .last_step = MT_NO_STEP,
-                                    .device_bytes = 141 * MT_GIB,
-                                    .begin_t_ns = begin_s * UINT64_C(1000000000),
-                                    .end_t_ns = end_s * UINT64_C(1000000000),
-                                    .columns = columns,
-                                    .column_count = MT_RECORD_COLUMNS};
+    struct mt_rank_record record = simulated_record(-1, begin_s + (unsigned char)*job);
 
+    record.identity.job = record.trace_name = job;
+    record.device_uuid = "GPU-1";
+    record.device_bytes = 141 * MT_GIB;
+    record.begin_t_ns = begin_s * UINT64_C(1000000000);
+    record.end_t_ns = end_s * UINT64_C(1000000000);
+    record.columns = columns;
+    record.column_count = MT_RECORD_COLUMNS;
     for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++)
         columns[i].reserved_bytes = i >= from && i < to ? 40 * MT_GIB : 10 * MT_GIB;
     record.reserved_peak.bytes = 40 * MT_GIB;

@@ -251,29 +251,14 @@ static void add_random_tenant(struct mt_rank_set *set, uint64_t *seed, uint32_t 
                               struct mt_record_level *levels)
 {
     struct mt_record_column columns[MT_RECORD_COLUMNS] = {{0, 0}};
-    struct mt_rank_record record = {.identity = {.host = "node00",
-                                                 .boot_id = "",
-                                                 .job = "",
-                                                 .process_id = 1 + number,
-                                                 .rank = -1,
-                                                 .local_rank = -1,
-                                                 .world = -1,
-                                                 .restart = -1},
-                                    .trace_name = "t",
-                                    .trace_sha256 = "",
-                                    .device_name = "",
-                                    .device_uuid = "GPU-1",
-                                    .device_pci = "",
-                                    .device_mig = "",
-                                    .death_path = MT_NO_PATH,
-                                    .death_site = MT_NO_PATH,
-                                    .growth_site = MT_NO_PATH,
-                                    .columns = columns,
-                                    .column_count = MT_RECORD_COLUMNS,
-                                    .levels = levels,
-                                    .level_count = CHANGES};
+    struct mt_rank_record record = simulated_record(-1, 1 + number);
     uint64_t t_ns = SIMULATED_START_NS + number;
 
+    record.device_uuid = "GPU-1";
+    record.columns = columns;
+    record.column_count = MT_RECORD_COLUMNS;
+    record.levels = levels;
+    record.level_count = CHANGES;
     for (uint32_t i = 0; i < CHANGES; i++) {
         levels[i] = (struct mt_record_level){t_ns, (dice_linear(seed) >> 40) * 512};
         record.reserved_peak.bytes =

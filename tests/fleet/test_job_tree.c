@@ -40,25 +40,11 @@ static void release(struct made *made)
 
 static struct mt_rank_record record_of(int32_t rank, struct mt_record_leaf *leaves)
 {
-    return (struct mt_rank_record){.identity = {.host = "node00",
-                                                .boot_id = "",
-                                                .job = "job",
-                                                .process_id = 1 + (uint64_t)rank,
-                                                .rank = rank,
-                                                .local_rank = -1,
-                                                .world = -1,
-                                                .restart = -1},
-                                   .trace_name = "t",
-                                   .trace_sha256 = "",
-                                   .device_name = "",
-                                   .device_uuid = "",
-                                   .device_pci = "",
-                                   .device_mig = "",
-                                   .death_path = MT_NO_PATH,
-                                   .death_site = MT_NO_PATH,
-                                   .growth_site = MT_NO_PATH,
-                                   .last_step = MT_NO_STEP,
-                                   .leaves = leaves};
+    struct mt_rank_record record = simulated_record(rank, 1 + (uint64_t)rank);
+
+    record.identity.job = "job";
+    record.leaves = leaves;
+    return record;
 }
 
 static void add_leaf(struct mt_rank_record *record, uint32_t path, enum mt_role role,

@@ -49,6 +49,13 @@ static uint64_t born(uint64_t bytes, enum mt_phase_kind part)
     return add((struct mt_early_block){.bytes = bytes, .birth_kind = (uint8_t)part});
 }
 
+/* Backward makes gradients, which stay. */
+static void backward_makes(uint64_t bytes, int count)
+{
+    for (int i = 0; i < count; i++)
+        (void)born(bytes, MT_PHASE_BACKWARD);
+}
+
 /* In a phase other than its own. */
 static void freed(uint64_t block, enum mt_phase_kind part, enum mt_role role)
 {
@@ -57,21 +64,13 @@ static void freed(uint64_t block, enum mt_phase_kind part, enum mt_role role)
     mt_early_blocks_end(&early, block, &how);
 }
 
-static void passes_through(enum mt_phase_kind part)
+/* Allocated and freed in a phase. */
+static void passes_through(uint64_t bytes, enum mt_phase_kind part)
 {
     const struct mt_early_block how = {
         .end_kind = (uint8_t)part, .role = MT_ROLE_TEMPORARIES, .died_in_part = true};
 
-    mt_early_blocks_end(&early, born(512, part), &how);
-}
-
-static void expect(uint64_t first, int count, enum mt_role role)
-{
-    uint64_t found = 0;
-
-    for (uint64_t i = first; i < first + (uint64_t)count; i++)
-        found += early.blocks[i].role == role;
-    assert_int_equal(found, count);
+    mt_early_blocks_end(&early, born(bytes, part), &how);
 }
 
 /* How many of `count` blocks have the role? */
@@ -82,6 +81,22 @@ static void expect_some(uint64_t first, int count, enum mt_role role, int some)
     for (uint64_t i = first; i < first + (uint64_t)count; i++)
         found += early.blocks[i].role == role;
     assert_int_equal(found, some);
+}
+
+static void expect(uint64_t first, int count, enum mt_role role)
+{
+    expect_some(first, count, role, count);
+}
+
+/* All blocks of a size: first the parameters, then their gradients and the state of the optimizer.
+ */
+static void expect_split(uint64_t first, int parameters, int gradients, int states)
+{
+    const int count = parameters + gradients + states;
+
+    expect_some(first, count, MT_ROLE_PARAMETERS, parameters);
+    expect_some(first, count, MT_ROLE_GRADIENTS, gradients);
+    expect_some(first, count, MT_ROLE_OPTIMIZER_STATE, states);
 }
 
 static void infer(void)
@@ -105,7 +120,7 @@ static void a_call_needs_its_parameters(void **state)
     uint64_t block = alive(KIB(64), 5), workspace = alive(8519680, 2);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     infer();
     expect(block, 5, MT_ROLE_PARAMETERS);
     expect(workspace, 2, MT_ROLE_WORKSPACE);
@@ -116,7 +131,7 @@ static void many_of_a_workspaces_size(void **state)
     uint64_t block = alive(8519680, 7);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     infer();
     expect(block, 7, MT_ROLE_PARAMETERS);
 }
@@ -127,13 +142,11 @@ static void gradients_show_parameters_and_state(void **state)
     uint64_t trained = alive(KIB(64), 7), frozen = alive(KIB(256), 2), other = alive(KIB(8), 3);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    for (int i = 0; i < 2; i++)
-        (void)born(KIB(64), MT_PHASE_BACKWARD);
-    (void)born(KIB(8), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(64), 2);
+    backward_makes(KIB(8), 1);
     infer();
-    expect_some(trained, 7, MT_ROLE_OPTIMIZER_STATE, 4);
-    expect_some(trained, 7, MT_ROLE_PARAMETERS, 3);
+    expect_split(trained, 3, 0, 4);
     expect(frozen, 2, MT_ROLE_PARAMETERS);
     expect_some(other, 3, MT_ROLE_OPTIMIZER_STATE, 2);
 }
@@ -144,10 +157,9 @@ static void a_third_block_for_each_parameter(void **state)
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    (void)born(KIB(64), MT_PHASE_BACKWARD);
-    for (int i = 0; i < 2; i++)
-        (void)born(KIB(16), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(64), 1);
+    backward_makes(KIB(16), 2);
     infer();
     expect_some(one, 4, MT_ROLE_PARAMETERS, 1);
     expect_some(one, 4, MT_ROLE_OPTIMIZER_STATE, 2);
@@ -163,10 +175,9 @@ static void frozen_ones_are_no_state(void **state)
     uint64_t some = alive(KIB(64), 5), large = alive(KIB(256), 2);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    (void)born(KIB(64), MT_PHASE_BACKWARD);
-    for (int i = 0; i < 2; i++)
-        (void)born(KIB(256), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(64), 1);
+    backward_makes(KIB(256), 2);
     infer();
     expect(some, 5, MT_ROLE_PARAMETERS);
     expect(large, 2, MT_ROLE_PARAMETERS);
@@ -181,13 +192,12 @@ static void gradients_of_two_iterations(void **state)
     for (int turn = 0; turn < 2; turn++) {
         uint64_t gradient;
 
-        passes_through(MT_PHASE_FORWARD);
+        passes_through(512, MT_PHASE_FORWARD);
         gradient = born(KIB(64), MT_PHASE_BACKWARD);
         freed(gradient, MT_PHASE_ZERO_GRAD, MT_ROLE_GRADIENTS);
     }
     infer();
-    expect_some(block, 3, MT_ROLE_PARAMETERS, 1);
-    expect_some(block, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+    expect_split(block, 1, 0, 2);
 }
 
 /* Half precision: a copy of the parameters and two moments, of twice the size each. */
@@ -196,9 +206,8 @@ static void state_of_twice_the_size(void **state)
     uint64_t parameters = alive(KIB(64), 2), wide = alive(KIB(128), 6);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    for (int i = 0; i < 2; i++)
-        (void)born(KIB(64), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(64), 2);
     infer();
     expect(parameters, 2, MT_ROLE_PARAMETERS);
     expect(wide, 6, MT_ROLE_OPTIMIZER_STATE);
@@ -214,7 +223,7 @@ static void equal_models_have_no_state(void **state)
     for (int training = 0; training < 2; training++) {
         for (int i = 0; i < 3; i++)
             first[i] = alive(sizes[i], 3);
-        passes_through(MT_PHASE_FORWARD);
+        passes_through(512, MT_PHASE_FORWARD);
         early.keeps_no_graph = !training;
         infer();
         for (int i = 0; i < 3; i++)
@@ -231,9 +240,9 @@ static void state_in_pieces(void **state)
     uint64_t large = alive(KIB(64), 2), small = alive(KIB(32), 2);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    (void)born(KIB(96), MT_PHASE_BACKWARD);
-    (void)born(KIB(16), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(96), 1);
+    backward_makes(KIB(16), 1);
     infer();
     expect(flat, 1, MT_ROLE_PARAMETERS);
     expect_some(linear, 3, MT_ROLE_OPTIMIZER_STATE, 2);
@@ -246,9 +255,8 @@ static void buckets(void **state)
     uint64_t parameters = alive(KIB(64), 4), bucket = alive(KIB(256), 1);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    for (int i = 0; i < 4; i++)
-        (void)born(KIB(64), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(64), 4);
     infer();
     expect(parameters, 4, MT_ROLE_PARAMETERS);
     expect(bucket, 1, MT_ROLE_GRADIENTS);
@@ -261,12 +269,10 @@ static void gradients_cleared_in_place(void **state)
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8), three = alive(KIB(4), 4);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    passes_through(MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_BACKWARD);
     infer();
-    expect_some(one, 4, MT_ROLE_PARAMETERS, 1);
-    expect_some(one, 4, MT_ROLE_GRADIENTS, 1);
-    expect_some(one, 4, MT_ROLE_OPTIMIZER_STATE, 2);
+    expect_split(one, 1, 1, 2);
     expect_some(two, 8, MT_ROLE_OPTIMIZER_STATE, 4);
     expect_some(three, 4, MT_ROLE_GRADIENTS, 1);
 }
@@ -278,7 +284,7 @@ static void the_graph_of_the_call_before(void **state)
     uint64_t graph = alive(KIB(64), 3), temporary = alive(KIB(64), 1), other = alive(KIB(16), 1);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     freed(temporary, MT_PHASE_FORWARD, MT_ROLE_OTHER);
     for (int i = 0; i < 3; i++)
         (void)born(KIB(64), MT_PHASE_FORWARD);
@@ -298,9 +304,8 @@ static void counts_of_frozen_parameters(void **state)
     uint64_t adapters = alive(KIB(1), 2);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    (void)born(KIB(1), MT_PHASE_BACKWARD);
-    (void)born(KIB(1), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(1), 2);
     infer();
     expect(one, 4, MT_ROLE_PARAMETERS);
     expect(two, 8, MT_ROLE_PARAMETERS);
@@ -315,7 +320,7 @@ static void a_model_of_four_layers(void **state)
     uint64_t embedding = alive(KIB(48), 1);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     infer();
     expect(layers, 4, MT_ROLE_PARAMETERS);
     expect(more, 8, MT_ROLE_PARAMETERS);
@@ -331,14 +336,12 @@ static void began_in_backward(void **state)
 
     (void)state;
     freed(activation, MT_PHASE_UNKNOWN, MT_ROLE_OTHER); /* the phase is unknown */
-    (void)born(KIB(64), MT_PHASE_BACKWARD);
-    (void)born(KIB(16), MT_PHASE_BACKWARD);
-    (void)born(KIB(32), MT_PHASE_BACKWARD);
-    passes_through(MT_PHASE_OPTIMIZER);
+    backward_makes(KIB(64), 1);
+    backward_makes(KIB(16), 1);
+    backward_makes(KIB(32), 1);
+    passes_through(512, MT_PHASE_OPTIMIZER);
     infer();
-    expect_some(one, 7, MT_ROLE_PARAMETERS, 2);
-    expect_some(one, 7, MT_ROLE_GRADIENTS, 1);
-    expect_some(one, 7, MT_ROLE_OPTIMIZER_STATE, 4);
+    expect_split(one, 2, 1, 4);
     expect_some(two, 3, MT_ROLE_OPTIMIZER_STATE, 2);
     expect(three, 1, MT_ROLE_PARAMETERS);
     expect(activation, 1, MT_ROLE_ACTIVATIONS);
@@ -351,7 +354,7 @@ static void stacks_show_parameters(void **state)
     uint64_t moment = alive_by(KIB(64), MT_PHASE_OPTIMIZER), gradient = alive(KIB(64), 1);
 
     (void)state;
-    passes_through(MT_PHASE_OPTIMIZER);
+    passes_through(512, MT_PHASE_OPTIMIZER);
     infer();
     expect(parameter, 1, MT_ROLE_PARAMETERS);
     expect(moment, 1, MT_ROLE_OPTIMIZER_STATE);
@@ -378,19 +381,19 @@ static void where_blocks_end(void **state)
     uint64_t next_batch, next_output;
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     freed(scratch, MT_PHASE_FORWARD, MT_ROLE_OTHER);
     next_output = born(KIB(6), MT_PHASE_FORWARD);
-    passes_through(MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_BACKWARD);
     freed(activation, MT_PHASE_BACKWARD, MT_ROLE_OTHER);
     freed(gradient, MT_PHASE_ZERO_GRAD, MT_ROLE_OTHER);
     next_batch = born(KIB(2), MT_PHASE_DATA);
     freed(batch, MT_PHASE_DATA, MT_ROLE_OTHER);
     freed(output, MT_PHASE_DATA, MT_ROLE_OTHER);
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     freed(next_batch, MT_PHASE_DATA, MT_ROLE_INPUTS);
     freed(next_output, MT_PHASE_DATA, MT_ROLE_ACTIVATIONS);
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     infer();
     expect(scratch, 1, MT_ROLE_TEMPORARIES);
     expect(activation, 1, MT_ROLE_ACTIVATIONS);
@@ -422,8 +425,8 @@ static void state_that_is_replaced(void **state)
         stays[i] = alive(KIB(64) << i, 8);
         moments[i] = alive(KIB(64) << i, 8);
     }
-    passes_through(MT_PHASE_FORWARD);
-    passes_through(MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_BACKWARD);
     for (int i = 0; i < 3; i++)
         for (uint64_t j = 0; j < 8; j++) {
             (void)born(KIB(64) << i, MT_PHASE_OPTIMIZER);
@@ -432,8 +435,7 @@ static void state_that_is_replaced(void **state)
     infer();
     for (int i = 0; i < 3; i++) {
         expect(moments[i], 8, MT_ROLE_OPTIMIZER_STATE);
-        expect_some(stays[i], 8, MT_ROLE_PARAMETERS, 4);
-        expect_some(stays[i], 8, MT_ROLE_GRADIENTS, 4);
+        expect_split(stays[i], 4, 4, 0);
     }
 }
 
@@ -450,9 +452,8 @@ static void gradients_that_the_optimizer_frees(void **state)
     }
     for (uint64_t i = 0; i < 4; i++)
         freed(gradients + i, MT_PHASE_OPTIMIZER, MT_ROLE_OTHER);
-    passes_through(MT_PHASE_FORWARD);
-    for (int i = 0; i < 4; i++)
-        (void)born(KIB(64), MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(KIB(64), 4);
     infer();
     expect_some(gradients, 4, MT_ROLE_OPTIMIZER_STATE, 0);
     expect(parameters, 4, MT_ROLE_PARAMETERS);
@@ -461,20 +462,14 @@ static void gradients_that_the_optimizer_frees(void **state)
 /* Backward allocates a block, adds it to the gradient, and frees it. */
 static void adds_gradients(uint64_t bytes, int count)
 {
-    const struct mt_early_block how = {
-        .end_kind = MT_PHASE_BACKWARD, .role = MT_ROLE_TEMPORARIES, .died_in_part = true};
-
     for (int i = 0; i < count; i++)
-        mt_early_blocks_end(&early, born(bytes, MT_PHASE_BACKWARD), &how);
+        passes_through(bytes, MT_PHASE_BACKWARD);
 }
 
 static void updates(uint64_t bytes, int count)
 {
-    const struct mt_early_block how = {
-        .end_kind = MT_PHASE_OPTIMIZER, .role = MT_ROLE_TEMPORARIES, .died_in_part = true};
-
     for (int i = 0; i < count; i++)
-        mt_early_blocks_end(&early, born(bytes, MT_PHASE_OPTIMIZER), &how);
+        passes_through(bytes, MT_PHASE_OPTIMIZER);
 }
 
 /* Without optimizer, with accumulated gradients. Backward allocates one block for each parameter.
@@ -487,14 +482,13 @@ static void accumulated_gradients(void **state)
     for (int i = 0; i < 3; i++)
         stays[i] = alive(KIB(64) << i, 8);
     for (int turn = 0; turn < 2; turn++) {
-        passes_through(MT_PHASE_FORWARD);
+        passes_through(512, MT_PHASE_FORWARD);
         for (int i = 0; i < 3; i++)
             adds_gradients(KIB(64) << i, 4);
     }
     infer();
     for (int i = 0; i < 3; i++) {
-        expect_some(stays[i], 8, MT_ROLE_PARAMETERS, 4);
-        expect_some(stays[i], 8, MT_ROLE_GRADIENTS, 4);
+        expect_split(stays[i], 4, 4, 0);
     }
 }
 
@@ -507,13 +501,11 @@ static void gradients_added_in_half_of_backward(void **state)
     (void)state;
     (void)alive(KIB(640), 2);
     adds_gradients(KIB(1024), 2);
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     adds_gradients(KIB(1024), 3);
     adds_gradients(KIB(64), 2);
     infer();
-    expect_some(large, 12, MT_ROLE_PARAMETERS, 3);
-    expect_some(large, 12, MT_ROLE_GRADIENTS, 3);
-    expect_some(large, 12, MT_ROLE_OPTIMIZER_STATE, 6);
+    expect_split(large, 3, 3, 6);
     expect_some(small, 8, MT_ROLE_PARAMETERS, 2);
     expect_some(small, 8, MT_ROLE_OPTIMIZER_STATE, 4);
 }
@@ -527,7 +519,7 @@ static void the_optimizer_shows_parameters(void **state)
     uint64_t quarter = alive(KIB(256), 8), logits = alive(KIB(4096), 1);
 
     (void)state;
-    passes_through(MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_BACKWARD);
     for (int i = 0; i < 2; i++) {
         updates(KIB(2048), 1);
         updates(KIB(512), 3);
@@ -537,16 +529,13 @@ static void the_optimizer_shows_parameters(void **state)
     infer();
     expect_some(large, 4, MT_ROLE_PARAMETERS, 1);
     expect_some(large, 4, MT_ROLE_GRADIENTS, 1);
-    expect_some(flat, 2, MT_ROLE_PARAMETERS, 1);
-    expect_some(flat, 2, MT_ROLE_GRADIENTS, 1);
+    expect_split(flat, 1, 1, 0);
     expect_some(half, 8, MT_ROLE_PARAMETERS, 1);
     expect_some(half, 8, MT_ROLE_OPTIMIZER_STATE, 6);
     expect_some(quarter, 8, MT_ROLE_OPTIMIZER_STATE, 6);
     expect(logits, 1, MT_ROLE_ACTIVATIONS);
 }
 
-/* A call that runs out of memory keeps the activations that backward needs. The trace lacks its
- * first half. */
 /* The recording kept the stacks of the last gradients, and began in the optimizer. */
 static void stacks_show_gradients(void **state)
 {
@@ -564,19 +553,21 @@ static void stacks_show_gradients(void **state)
 
         gradients = i ? gradients : block;
     }
-    passes_through(MT_PHASE_OPTIMIZER);
+    passes_through(512, MT_PHASE_OPTIMIZER);
     infer();
     expect(parameters, SIZES * LAYERS, MT_ROLE_PARAMETERS);
     expect(gradients, SIZES * LAYERS, MT_ROLE_GRADIENTS);
 }
 
+/* A call that runs out of memory keeps the activations that backward needs. The trace lacks its
+ * first half. */
 static void a_call_that_does_not_end(void **state)
 {
     uint64_t weights = alive(KIB(64), 3), activations = alive(KIB(48), 4);
     uint64_t kept[2];
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     for (int i = 0; i < 2; i++)
         kept[i] = born(KIB(48), MT_PHASE_FORWARD);
     for (int i = 0; i < 2; i++)
@@ -609,15 +600,13 @@ static void gradients_allocated_before_others_add(void **state)
     uint64_t stays = alive(KIB(1024), 13);
 
     (void)state;
-    for (int i = 0; i < 3; i++)
-        (void)born(KIB(1024), MT_PHASE_BACKWARD);
+    backward_makes(KIB(1024), 3);
     for (int turn = 0; turn < 2; turn++) {
-        passes_through(MT_PHASE_FORWARD);
+        passes_through(512, MT_PHASE_FORWARD);
         adds_gradients(KIB(1024), 8);
     }
     infer();
-    expect_some(stays, 13, MT_ROLE_PARAMETERS, 8);
-    expect_some(stays, 13, MT_ROLE_GRADIENTS, 5);
+    expect_split(stays, 8, 5, 0);
 }
 
 /* Adam. Activations have the size of small parameters, so backward allocates many of that size. One
@@ -629,14 +618,12 @@ static void sizes_that_activations_share(void **state)
 
     (void)state;
     (void)alive(KIB(640), 2);
-    passes_through(MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_FORWARD);
     adds_gradients(KIB(1024), 3);
     adds_gradients(KIB(640), 1);
     adds_gradients(KIB(64), 50);
     infer();
-    expect_some(large, 12, MT_ROLE_PARAMETERS, 3);
-    expect_some(large, 12, MT_ROLE_GRADIENTS, 3);
-    expect_some(large, 12, MT_ROLE_OPTIMIZER_STATE, 6);
+    expect_split(large, 3, 3, 6);
     expect_some(small, 8, MT_ROLE_OPTIMIZER_STATE, 4);
     expect(workspace, 4, MT_ROLE_WORKSPACE);
 }
@@ -651,14 +638,13 @@ static void few_parameters_are_trained(void **state)
     for (int i = 0; i < 3; i++)
         frozen[i] = alive(KIB(64) << i, 8);
     for (int turn = 0; turn < 2; turn++) {
-        passes_through(MT_PHASE_FORWARD);
+        passes_through(512, MT_PHASE_FORWARD);
         freed(born(KIB(4), MT_PHASE_BACKWARD), MT_PHASE_ZERO_GRAD, MT_ROLE_GRADIENTS);
     }
     infer();
     for (int i = 0; i < 3; i++)
         expect(frozen[i], 8, MT_ROLE_PARAMETERS);
-    expect_some(adapter, 3, MT_ROLE_PARAMETERS, 1);
-    expect_some(adapter, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+    expect_split(adapter, 1, 0, 2);
 }
 
 /* Kernels add the gradients of linear layers to existing blocks. Backward makes only those of the
@@ -671,7 +657,7 @@ static void gradients_that_kernels_add(void **state)
     for (int i = 0; i < 3; i++)
         weights[i] = alive(KIB(64) << i, 32);
     for (int turn = 0; turn < 2; turn++) {
-        passes_through(MT_PHASE_FORWARD);
+        passes_through(512, MT_PHASE_FORWARD);
         freed(born(KIB(1024), MT_PHASE_BACKWARD), MT_PHASE_OPTIMIZER, MT_ROLE_GRADIENTS);
     }
     infer();
@@ -688,8 +674,8 @@ static void workspaces_and_pairs(void **state)
     uint64_t workspaces = alive(33554432, 2);
 
     (void)state;
-    passes_through(MT_PHASE_FORWARD);
-    passes_through(MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    passes_through(512, MT_PHASE_BACKWARD);
     infer();
     expect_some(one, 2, MT_ROLE_GRADIENTS, 1);
     expect_some(two, 6, MT_ROLE_GRADIENTS, 3);
@@ -708,9 +694,8 @@ static void sizes_whose_products_would_wrap(void **state)
     (void)state;
     (void)alive(KIB(8), 4);
     (void)alive(KIB(16), 4);
-    passes_through(MT_PHASE_FORWARD);
-    for (int i = 0; i < GRADIENTS; i++)
-        (void)born(UINT64_MAX, MT_PHASE_BACKWARD);
+    passes_through(512, MT_PHASE_FORWARD);
+    backward_makes(UINT64_MAX, GRADIENTS);
     infer();
     expect(large, STAY, MT_ROLE_PARAMETERS);
     expect(small, 4, MT_ROLE_PARAMETERS);
