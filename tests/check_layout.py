@@ -193,21 +193,24 @@ return [faults, texts.length];
 """
 
 
-def faults_of(browser, page, width, scheme, shots):
-    browser.devtools("Emulation.setEmulatedMedia", media="",
-                     features=[{"name": "prefers-color-scheme", "value": scheme}])
+def faults_of(browser, page, width, shots):
+    """With the colors of each scheme and each font, in one load of the page."""
     browser.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900,
                      deviceScaleFactor=1, mobile=False)
     browser.open(page)
     browser.wait("[...document.querySelectorAll('.plot')].every((each) => each.dataset.view)")
     faults = []
-    for font in FONTS:
-        found, count = browser.run(MEASURE, font)
-        faults += [f"{font}: {fault}" for fault in found]
-        if count < 10:
-            faults.append("there is hardly any text")
-    if shots:
-        browser.page_screenshot(shots / f"{page.parent.name}-{width}-{scheme}.png")
+    for scheme in SCHEMES:
+        browser.devtools("Emulation.setEmulatedMedia", media="",
+                         features=[{"name": "prefers-color-scheme", "value": scheme}])
+        browser.wait("true")
+        for font in FONTS:
+            found, count = browser.run(MEASURE, font)
+            faults += [f"{scheme}, {font}: {fault}" for fault in found]
+            if count < 10:
+                faults.append("there is hardly any text")
+        if shots:
+            browser.page_screenshot(shots / f"{page.parent.name}-{width}-{scheme}.png")
     return faults
 
 
@@ -219,10 +222,9 @@ def check(program, traces, folder, shots):
             subprocess.run([program, "analyze", "-q", trace, "-o", page.parent, *OPTIONS],
                            stdout=subprocess.DEVNULL, check=False)
             for width in WIDTHS:
-                for scheme in SCHEMES:
-                    for fault in faults_of(browser, page, width, scheme, shots):
-                        print(f"FAILED: {trace.name} at {width} px, {scheme}: {fault}")
-                        failures += 1
+                for fault in faults_of(browser, page, width, shots):
+                    print(f"FAILED: {trace.name} at {width} px, {fault}")
+                    failures += 1
     return failures
 
 
