@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_kineto.py PROGRAM: traces of torch.profiler, made here from random blocks, operations and ranges, against a
 second reading of the same JSON. Blocks, times, stacks, levels after each event and the peak agree, the file may be
-compressed, and a file that was cut keeps its beginning and reports the cut."""
+compressed, and a file that was cut keeps its beginning and reports the cut. The same for memory timelines: their sums
+by category, after each row and at the peak."""
 import gzip
 import json
 import pathlib
@@ -162,6 +163,56 @@ def check_cut(program, text, folder):
         assert strict.returncode == 5, strict
 
 
+CATEGORIES = ("PARAMETER", "OPTIMIZER_STATE", "INPUT", "TEMPORARY", "ACTIVATION", "GRADIENT", "AUTOGRAD_DETAIL", "other")
+ROLES = ("parameters", "optimizer state", "inputs", "temporaries", "activations", "gradients", "temporaries", "other")
+
+
+def make_timeline(dice):
+    """Rows as export_memory_timeline_raw orders them."""
+    live = [[dice.choice((40, 512, 4096 * dice.randrange(1, 99))), dice.randrange(8)] for _ in range(9)]
+    rows, t_ns = [[-1, 1, *block] for block in live], BASE_NS
+    for _ in range(600):
+        t_ns += dice.randrange(3) * 1000 + dice.randrange(2)
+        block = dice.choice(live)
+        if dice.random() < 0.4:
+            live.append([dice.choice((40, 512, dice.randrange(1, 1 << 20))), dice.randrange(8)])
+            rows.append([t_ns, 2, *live[-1]])
+        elif dice.random() < 0.5:
+            rows.append([t_ns, 3, -block[0], block[1]])
+            block[1] = dice.choice((block[1], dice.randrange(8)))
+            rows.append([t_ns, 3, *block])
+        elif len(live) > 1:
+            rows.append([t_ns, 4, -block[0], block[1]])
+            live.remove(block)
+    return rows
+
+
+def check_timeline(program, rows, path):
+    sums, most, peak, peak_sums = [0] * 8, [0] * 8, 0, None
+    for i, (_, _, size, category) in enumerate(rows):
+        sums[category] += size
+        most[category] = max(most[category], sums[category])
+        if rows[i][0] >= 0 and sum(sums) > peak or rows[i][0] < 0 <= rows[i + 1][0]:
+            peak, peak_sums = sum(sums), list(sums)
+    levels, highest, live = [0] * 8, [0] * 8, {}
+    for event in read_events(program, path):
+        if event["kind"] == "alloc":
+            assert event["addr"] not in live, event
+            live[event["addr"]] = (event["size"], CATEGORIES.index(event["name"]))
+            levels[live[event["addr"]][1]] += event["size"]
+        elif event["kind"] == "free_requested":
+            size, category = live.pop(event["addr"])
+            assert size == event["size"], event
+            levels[category] -= size
+        highest = [max(pair) for pair in zip(highest, levels)]
+    assert levels == sums and highest == most, (levels, sums, highest, most)
+    device, = json.loads(output(program, "analyze", "--json", path))["devices"]
+    assert device["summary"]["allocated_peak"]["bytes"] == peak, (device["summary"], peak)
+    wanted = {role: sum(s for s, r in zip(peak_sums, ROLES) if r == role) for role in ROLES}
+    found = {row["role"]: row["bytes"] for row in device["roles_at_peak"]}
+    assert found == {role: size for role, size in wanted.items() if size}, (found, wanted)
+
+
 def main(program):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -174,6 +225,10 @@ def main(program):
             check_peaks(program, profile, path)
         check_compressed(program, text, path, folder)
         check_cut(program, text, folder)
+        for seed in range(ROUNDS):
+            rows, path = make_timeline(random.Random(seed)), folder / "run.raw.json.gz"
+            path.write_bytes(gzip.compress(json.dumps(rows, indent=seed % 3 or None).encode()))
+            check_timeline(program, rows, path)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 229,  # long options of all commands, without --help; plan has 13, sql has ten
-    ".c files": 546,  # of the product, like the next three; view has six, databases ten
+    ".c files": 547,  # of the product, like the next three; view has six, databases ten
     ".h files": 404,
     "lines of C": 206000,  # imports 6,000; databases and SQL 2,700; view 1,800; ring 1,900; Perfetto 1,600
     "% of public functions with one other user": 53,  # .c files that name the function
@@ -27,7 +27,7 @@ LARGE_FOLDERS = {
     "fixtures/meaning": 62,
     "tests": 87,
     "tests/fuzz": 58,
-    "tests/fuzz/seeds": 132,
+    "tests/fuzz/seeds": 133,
     "tests/golden": 769,
     "tests/inject": 54,
     "tests/property": 53,

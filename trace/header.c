@@ -436,9 +436,9 @@ bool mt_header_is_snapshot(const struct mt_trace_header *header)
 bool mt_header_is_imported(const struct mt_trace_header *header)
 {
     static const char *const importers[] = {
-        MT_SOURCES_SNAPSHOT, MT_SOURCES_PROFILE, MT_SOURCES_XPLANE,
-        MT_SOURCES_KINETO,   MT_SOURCES_JAX,     MT_SOURCES_NSYS,
-        MT_SOURCES_ROWS,     MT_SOURCES_RMM,     MT_SOURCES_ASCEND};
+        MT_SOURCES_SNAPSHOT, MT_SOURCES_PROFILE, MT_SOURCES_XPLANE, MT_SOURCES_KINETO,
+        MT_SOURCES_JAX,      MT_SOURCES_NSYS,    MT_SOURCES_ROWS,   MT_SOURCES_RMM,
+        MT_SOURCES_ASCEND,   MT_SOURCES_TIMELINE};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(importers); i++)
         if (is_from(header, importers[i]))
@@ -450,6 +450,8 @@ const char *mt_header_why_only_recorded(const struct mt_trace_header *header)
 {
     if (is_from(header, MT_SOURCES_KINETO))
         return "a trace of torch.profiler has no segments, streams or requested sizes";
+    if (is_from(header, MT_SOURCES_TIMELINE))
+        return "a memory timeline has no addresses, segments, streams or requested sizes";
     if (is_from(header, MT_SOURCES_JAX))
         return "a memory profile of JAX is the state of one instant and has no requests";
     return NULL;

@@ -96,6 +96,7 @@ struct mt_integrity {
 /* mt_trace_header.sources of imported files. */
 #define MT_SOURCES_SNAPSHOT "pytorch-snapshot"
 #define MT_SOURCES_PROFILE  "pytorch-profiler"
+#define MT_SOURCES_TIMELINE "pytorch-memory-timeline"
 #define MT_SOURCES_XPLANE   "xla-profile"
 #define MT_SOURCES_KINETO   "kineto-trace"
 #define MT_SOURCES_JAX      "jax-memory-profile"

@@ -23,6 +23,7 @@ struct importer {
 static const struct importer importers[] = {
     {mt_pickle_probe, mt_torch_snapshot_open}, /* torch.cuda.memory._dump_snapshot, since 1.12 */
     {mt_kineto_probe, mt_kineto_open},         /* torch.profiler with profile_memory=True */
+    {mt_memory_timeline_probe, mt_memory_timeline_open}, /* its export_memory_timeline */
     {mt_xplane_probe, mt_xplane_open}, /* *.xplane.pb of jax.profiler and TensorFlow's profiler */
     {mt_jax_profile_probe, mt_jax_profile_open}, /* jax.profiler.save_device_memory_profile */
     {mt_nsys_probe, mt_nsys_open},               /* nsys export --type sqlite */
@@ -96,7 +97,8 @@ static enum mt_status open_content(struct mt_feed *feed, const char *path,
         return mt_fail(error, MT_ERR_FORMAT, 0, "the file is empty");
     if (mt_trace_probe(bytes, length))
         return open_trace_in_memory(feed, mt_feed_read, source, error);
-    advice = mt_neighbor_advice(bytes, length, path);
+    advice =
+        mt_memory_timeline_probe(bytes, length) ? NULL : mt_neighbor_advice(bytes, length, path);
     if (advice)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", advice);
     importer = probe(bytes, length);

@@ -11,8 +11,11 @@
 #define RECORD                                                                                     \
     "record a snapshot (torch.cuda.memory._record_memory_history and _dump_snapshot), or run the " \
     "program under memtrace record"
-#define TIMELINE "a memory timeline of torch.profiler, which has only sums: " RECORD
-#define CHROME   "a Chrome trace, which has no requests of memory: " RECORD
+#define TIMELINE                                                                                   \
+    "a memory timeline of torch.profiler with sums only: give the file of "                        \
+    "export_memory_timeline(\"NAME.raw.json.gz\"), or record a snapshot "                          \
+    "(torch.cuda.memory._record_memory_history and _dump_snapshot)"
+#define CHROME "a Chrome trace, which has no requests of memory: " RECORD
 #define SAVED                                                                                      \
     "a file of torch.save: torch.cuda.memory._dump_snapshot writes memory snapshots, after "       \
     "_record_memory_history"

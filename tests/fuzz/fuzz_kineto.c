@@ -1,6 +1,7 @@
-/* Any bytes as a trace of torch.profiler: events come in order, refer to what there is, are the
- * same in a second reading, and a damaged file is never read in silence. */
+/* Any bytes as a trace, or a memory timeline, of torch.profiler: events come in order, refer to
+ * what there is, are the same in a second reading, and a damaged file is never read in silence. */
 #include "fuzz_source.h"
+#include "importers.h"
 #include "kineto_read.h"
 
 /* Making a trace takes ten times as long as reading the file, so only some inputs become one. */
@@ -55,12 +56,15 @@ static void read_rows(struct mt_feed *feed)
     mt_made_trace_release(&made);
 }
 
-static void read_trace(struct mt_feed *feed)
+typedef enum mt_status (*open_fn)(struct mt_feed *feed, struct mt_source **source,
+                                  struct mt_error *error);
+
+static void read_trace(struct mt_feed *feed, open_fn open)
 {
     struct mt_error error = {.text = ""};
     struct mt_source *source;
 
-    if (mt_kineto_open(feed, &source, &error) != MT_OK) {
+    if (open(feed, &source, &error) != MT_OK) {
         FUZZ_CHECK(error.text[0]);
         return;
     }
@@ -77,10 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)mt_kineto_probe(data, size);
     if (mt_feed_open_memory(data, size, &feed, &error) != MT_OK)
         return 0;
-    if (size % SELDOM)
+    if (mt_memory_timeline_probe(data, size))
+        read_trace(feed, mt_memory_timeline_open);
+    else if (size % SELDOM)
         read_rows(feed);
     else
-        read_trace(feed);
+        read_trace(feed, mt_kineto_open);
     mt_feed_close(feed);
     return 0;
 }

@@ -137,6 +137,7 @@ def pools_lack():
 
 
 TEXTS = {
+    "kineto_timeline": "[[-1, 1, 512, 0], [9, 2, 8, 4], [9, 3, -8, 4], [9, 3, 8, 7], [9, 4, -512, 0]]",
     "allocator_options_all": "expandable_segments:True,max_split_size_mb:64,garbage_collection_threshold:0.8,"
                              "roundup_power2_divisions:[1:2,16:4,>:1]|max_split_size=67108864\n",
     "baseline_json": '{"schema":"memtrace.baseline/1","name":"a","devices":[{"device":0,'

@@ -75,6 +75,19 @@ bool mt_kineto_probe(const void *bytes, size_t length);
 enum mt_status mt_kineto_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error) MT_MUST_USE;
 
+/* Raw memory timelines of torch.profiler (export_memory_timeline("x.raw.json.gz")) as a source of
+ * blocks with sizes, times and categories, which are their roles. Addresses are made up.
+ *
+ * Format: torch/profiler/_memory_profiler.py, export_memory_timeline_raw. */
+
+/* Returns true if the first bytes look like such a timeline, rather than one with sums. */
+bool mt_memory_timeline_probe(const void *bytes, size_t length);
+
+/* Reads `feed`, which the caller keeps, up to the end or to the first damage. Memory: 8 bytes a
+ * row, and 56 for each block that is live at one time. */
+enum mt_status mt_memory_timeline_open(struct mt_feed *feed, struct mt_source **source,
+                                       struct mt_error *error) MT_MUST_USE;
+
 /* Events of any allocator as rows of text: memtrace's own columns, logs of RMM and of
  * msMemScope. */
 

@@ -60,6 +60,16 @@ void mt_made_trace_skip(struct mt_made_trace *made, uint64_t offset, const char 
         (void)mt_fail(&made->integrity.first_error, MT_ERR_FORMAT, offset, "%s", why);
 }
 
+void mt_made_trace_cut(struct mt_made_trace *made, const struct mt_feed *feed,
+                       const struct mt_json_reader *json, const struct mt_error *error)
+{
+    if (!json->cut && !mt_feed_is_cut(feed))
+        mt_made_trace_skip(made, error->offset, error->text);
+    made->integrity.cut = true;
+    /* in the file, which may be compressed; of damage, the decoded offset is known */
+    made->integrity.cut_offset = json->cut ? mt_feed_raw_bytes(feed) : error->offset;
+}
+
 /* What a later reader of the trace must know about the file, for example after `import`. */
 static enum mt_status add_damage(struct mt_made_trace *made, struct mt_error *error)
 {

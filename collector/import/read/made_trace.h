@@ -13,6 +13,8 @@
 #define MT_COLLECTOR_MADE_TRACE_H
 
 #include "buf.h"
+#include "feed.h"
+#include "json_reader.h"
 #include "source.h"
 #include "trace.h"
 
@@ -40,6 +42,11 @@ enum mt_status mt_made_trace_add(struct mt_made_trace *made, struct mt_event *ev
 /* Counts a record that cannot be read, and keeps the reason of the first one. `offset` is its place
  * in the decoded file, or MT_NO_OFFSET. */
 void mt_made_trace_skip(struct mt_made_trace *made, uint64_t offset, const char *why);
+
+/* Reading ended early with `error` of `json`: the file is cut there, or damaged, which counts as a
+ * record. */
+void mt_made_trace_cut(struct mt_made_trace *made, const struct mt_feed *feed,
+                       const struct mt_json_reader *json, const struct mt_error *error);
 
 /* Makes the source. If the file is damaged or cut, the last event is MT_EVENT_DROPPED: as many
  * events as records, or at least one, are missing. `importer` is a constant (MT_SOURCES_...): the

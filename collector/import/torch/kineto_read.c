@@ -470,22 +470,6 @@ static enum mt_status read_all(struct reading *reading, struct mt_error *error)
     return status == MT_END ? MT_OK : status;
 }
 
-/* What was read before the damage is used. */
-static enum mt_status keep_beginning(const struct reading *reading, const struct mt_feed *feed,
-                                     const struct mt_error *error)
-{
-    struct mt_integrity *integrity = &reading->made->integrity;
-
-    if (!reading->profile->instant_count)
-        return MT_ERR_FORMAT;
-    if (!reading->json.cut && !mt_feed_is_cut(feed))
-        mt_made_trace_skip(reading->made, error->offset, error->text);
-    integrity->cut = true;
-    /* in the file, which may be compressed; of damage, the decoded offset is known */
-    integrity->cut_offset = reading->json.cut ? mt_feed_raw_bytes(feed) : error->offset;
-    return MT_OK;
-}
-
 enum mt_status mt_kineto_read(struct mt_feed *feed, struct mt_kineto *profile,
                               struct mt_made_trace *made, struct mt_error *error)
 {
@@ -494,8 +478,10 @@ enum mt_status mt_kineto_read(struct mt_feed *feed, struct mt_kineto *profile,
 
     if (status == MT_OK)
         status = read_all(&reading, error);
-    if (status == MT_ERR_FORMAT)
-        status = keep_beginning(&reading, feed, error);
+    if (status == MT_ERR_FORMAT && profile->instant_count) { /* what was read before is used */
+        mt_made_trace_cut(made, feed, &reading.json, error);
+        status = MT_OK;
+    }
     mt_json_reader_release(&reading.json);
     mt_buf_release(&reading.row.name);
     mt_buf_release(&reading.row.category);
