@@ -47,6 +47,7 @@ struct making {
     struct mt_kineto_totals totals;
     struct level *levels; /* of devices */
     size_t lost_at;       /* next of totals.lost */
+    size_t change_at;     /* and of totals.changes */
     struct mark *marks;
     size_t mark_count, mark_capacity;
     struct mt_buf not_used;
@@ -84,7 +85,7 @@ static uint8_t choose_type(const struct mt_kineto *profile)
     for (size_t i = 0; i < profile->instant_count && type != MT_KINETO_CUDA; i++) {
         const struct mt_kineto_instant *instant = &profile->instants[i];
 
-        if (instant->bytes && (instant->device_type == MT_KINETO_CUDA || type == MT_KINETO_HOST))
+        if (!instant->is_oom && (instant->device_type == MT_KINETO_CUDA || type == MT_KINETO_HOST))
             type = instant->device_type;
     }
     return type;
@@ -274,8 +275,17 @@ static enum mt_status add_out_of_memory(struct making *making,
 {
     event->kind = MT_EVENT_ALLOC_FAILED;
     event->addr = 0;
-    event->size_bytes = instant->asked_bytes;
+    event->size_bytes = (uint64_t)instant->bytes;
     return add(making, event, error);
+}
+
+static int64_t change_of(struct making *making, size_t i)
+{
+    const struct mt_kineto_totals *totals = &making->totals;
+
+    if (making->change_at < totals->change_count && totals->changes[making->change_at].instant == i)
+        return totals->changes[making->change_at++].bytes;
+    return making->profile.instants[i].bytes;
 }
 
 static enum mt_status add_instant(struct making *making, size_t i, struct mt_error *error)
@@ -287,7 +297,7 @@ static enum mt_status add_instant(struct making *making, size_t i, struct mt_err
 
     if (thread_of(making, instant->thread, &event.thread) != MT_OK)
         return no_memory(error);
-    if (!instant->bytes)
+    if (instant->is_oom)
         return add_out_of_memory(making, instant, &event, error);
     if (instant->is_odd)
         status = add_gap(making, instant, error);
@@ -297,7 +307,7 @@ static enum mt_status add_instant(struct making *making, size_t i, struct mt_err
         status = set_level(making, instant, total_bytes - instant->bytes, error);
     if (status == MT_OK && !instant->is_left_out)
         status = add(making, &event, error);
-    change_known(&making->levels[instant->device], instant->change_bytes);
+    change_known(&making->levels[instant->device], change_of(making, i));
     return status == MT_OK ? set_level(making, instant, total_bytes, error) : status;
 }
 
@@ -521,7 +531,7 @@ static enum mt_status prepare(struct making *making)
 static bool has_memory(const struct mt_kineto *profile)
 {
     for (size_t i = 0; i < profile->instant_count; i++)
-        if (profile->instants[i].bytes)
+        if (!profile->instants[i].is_oom)
             return true;
     return false;
 }
@@ -536,8 +546,6 @@ static enum mt_status make_events(struct making *making, struct mt_error *error)
                        "the trace has no memory events, which torch.profiler writes with "
                        "profile_memory=True; or record a snapshot "
                        "(torch.cuda.memory._record_memory_history and _dump_snapshot)");
-    if (profile->instant_count >= MT_MAP_NONE)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "too many memory events");
     if (mt_kineto_set_stacks(profile, &making->made.symbols) != MT_OK)
         return no_memory(error);
     if (mt_kineto_follow(profile, &making->totals) || add_devices(making) || sort_marks(making))

@@ -211,6 +211,24 @@ static uint64_t total_of(const struct row *row, enum argument argument)
     return row->seen & 1u << argument ? (uint64_t)row->arguments[argument] : MT_NOT_COUNTED;
 }
 
+/* Few events change what is reserved. */
+static enum mt_status note_reserved(struct mt_kineto *profile, uint64_t bytes)
+{
+    if (profile->reserved_count && profile->reserved_bytes[profile->reserved_count - 1] == bytes)
+        return MT_OK;
+    if (mt_grow(&profile->reserved_bytes, &profile->reserved_capacity, profile->reserved_count + 1,
+                sizeof *profile->reserved_bytes))
+        return MT_ERR_MEMORY;
+    profile->reserved_bytes[profile->reserved_count++] = bytes;
+    return MT_OK;
+}
+
+/* The numbers of events only have an order. */
+static int32_t narrow(int64_t number)
+{
+    return (int32_t)(number < INT32_MIN ? INT32_MIN : number > INT32_MAX ? INT32_MAX : number);
+}
+
 static enum mt_status add_instant(struct reading *reading, bool is_oom)
 {
     struct mt_kineto *profile = reading->profile;
@@ -228,15 +246,17 @@ static enum mt_status add_instant(struct reading *reading, bool is_oom)
         mt_grow(&profile->instants, &profile->instant_capacity, profile->instant_count + 1,
                 sizeof *profile->instants))
         return MT_ERR_MEMORY;
+    if (profile->instant_count >= MT_MAP_NONE || note_reserved(profile, total_of(row, RESERVED)))
+        return MT_ERR_MEMORY;
     profile->instants[profile->instant_count] = (struct mt_kineto_instant){
         .t_ns = (uint64_t)row->t_ns,
-        .index = row->seen & 1u << INDEX ? arguments[INDEX] : (int64_t)reading->rows,
-        .order = profile->instant_count,
+        .index = narrow(row->seen & 1u << INDEX ? arguments[INDEX] : (int64_t)reading->rows),
+        .order = (uint32_t)profile->instant_count,
         .addr = (uint64_t)arguments[ADDRESS],
-        .bytes = is_oom ? 0 : arguments[BYTES],
+        .bytes = arguments[BYTES],
+        .is_oom = is_oom,
         .allocated_bytes = total_of(row, ALLOCATED),
-        .reserved_bytes = total_of(row, RESERVED),
-        .asked_bytes = is_oom ? (uint64_t)arguments[BYTES] : 0,
+        .reserved = (uint32_t)profile->reserved_count - 1,
         .stack = MT_NO_ID,
         .thread = thread,
         .device = is_host ? 0 : (uint16_t)arguments[DEVICE_ID],
@@ -494,6 +514,7 @@ void mt_kineto_release(struct mt_kineto *profile)
     free(profile->instants);
     free(profile->ranges);
     free(profile->threads);
+    free(profile->reserved_bytes);
     mt_map_release(&profile->thread_ids);
     mt_strings_release(&profile->names);
     *profile = (struct mt_kineto){0};

@@ -154,9 +154,7 @@ enum mt_status mt_kineto_set_stacks(struct mt_kineto *profile, struct mt_symbols
     walk->symbols = symbols;
     if (profile->range_count)
         qsort(profile->ranges, profile->range_count, sizeof *profile->ranges, by_thread_and_start);
-    if (profile->instant_count)
-        qsort(profile->instants, profile->instant_count, sizeof *profile->instants,
-              by_thread_and_time);
+    mt_kineto_sort(profile, by_thread_and_time);
     status = set_stacks(walk);
     mt_map_release(&walk->frames[0]);
     mt_map_release(&walk->frames[1]);

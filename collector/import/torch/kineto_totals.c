@@ -18,6 +18,17 @@ MT_DEFINE_ORDER(by_time, struct mt_kineto_instant,
                 MT_ASCENDING(t_ns) || MT_ASCENDING(index) || MT_ASCENDING(order))
 MT_DEFINE_ORDER(by_gap, struct mt_kineto_lost, MT_ASCENDING(at) || MT_ASCENDING(instant))
 
+void mt_kineto_sort(struct mt_kineto *profile, int (*order)(const void *, const void *))
+{
+    const struct mt_kineto_instant *instants = profile->instants;
+    size_t i = 1;
+
+    while (i < profile->instant_count && order(&instants[i - 1], &instants[i]) <= 0)
+        i++;
+    if (i < profile->instant_count)
+        qsort(profile->instants, profile->instant_count, sizeof *instants, order);
+}
+
 /* The total before the event, by the total after it. Both are of the file. */
 static int64_t total_before(const struct mt_kineto_instant *instant)
 {
@@ -76,15 +87,17 @@ static enum mt_status add_gap(struct mt_kineto_totals *totals, struct mt_kineto_
     return MT_OK;
 }
 
-static enum mt_status follow_totals(struct mt_kineto_totals *totals,
-                                    struct mt_kineto_instant *instant, uint32_t i)
+static enum mt_status follow_totals(const struct mt_kineto *profile,
+                                    struct mt_kineto_totals *totals, uint32_t i)
 {
+    struct mt_kineto_instant *instant = &profile->instants[i];
+    const uint64_t reserved_bytes = profile->reserved_bytes[instant->reserved];
     struct mt_kineto_device *device = &totals->devices[instant->device];
     const bool has_totals = instant->allocated_bytes != MT_NOT_COUNTED;
     enum mt_status status = MT_OK;
 
     instant->is_odd = !follows(device, instant);
-    follow_reserved(device, instant->reserved_bytes);
+    follow_reserved(device, reserved_bytes);
     if (!device->is_seen && has_totals) {
         device->has_start = true;
         device->start_bytes = (uint64_t)(total_before(instant) > 0 ? total_before(instant) : 0);
@@ -126,6 +139,15 @@ static struct mt_kineto_gap *find_gap(struct mt_kineto_totals *totals,
     return NULL;
 }
 
+static enum mt_status note_change(struct mt_kineto_totals *totals, uint32_t instant, int64_t bytes)
+{
+    if (mt_grow(&totals->changes, &totals->change_capacity, totals->change_count + 1,
+                sizeof *totals->changes))
+        return MT_ERR_MEMORY;
+    totals->changes[totals->change_count++] = (struct mt_kineto_change){bytes, instant};
+    return MT_OK;
+}
+
 /* The allocation of a block that is freed is not in the file: the block is from before the first
  * event, or of a gap, or contradicts the totals. */
 static enum mt_status find_start(struct mt_kineto_totals *totals, struct mt_kineto_instant *instant,
@@ -144,7 +166,7 @@ static enum mt_status find_start(struct mt_kineto_totals *totals, struct mt_kine
         gap = find_gap(totals, device, bytes, freed);
         if (!gap) {
             instant->is_odd = instant->is_left_out = true;
-            return MT_OK;
+            return note_change(totals, i, 0);
         }
         gap->room_bytes -= bytes;
         lost.at = gap->at;
@@ -153,7 +175,6 @@ static enum mt_status find_start(struct mt_kineto_totals *totals, struct mt_kine
                 sizeof *totals->lost))
         return MT_ERR_MEMORY;
     totals->lost[totals->lost_count++] = lost;
-    instant->change_bytes = instant->bytes;
     return MT_OK;
 }
 
@@ -165,22 +186,18 @@ static enum mt_status follow_block(struct mt_kineto *profile, struct mt_kineto_t
     const uint64_t key = key_of(instant->addr, instant->device);
     const uint32_t before = mt_map_take(&totals->alive, key);
     const int64_t before_bytes = before != MT_MAP_NONE ? instants[before].bytes : 0;
-    enum mt_status status;
+    const bool is_alloc = instant->bytes > 0;
+    const int64_t change_bytes = (is_alloc ? instant->bytes : 0) - before_bytes;
+    enum mt_status status = MT_OK;
 
-    if (instant->bytes > 0) {
-        instant->is_odd |= before != MT_MAP_NONE;
-        instant->change_bytes = instant->bytes - before_bytes;
-        return mt_map_set(&totals->alive, key, i);
-    }
-    if (before != MT_MAP_NONE) {
-        instant->is_odd |= before_bytes != -instant->bytes;
-        instant->change_bytes = -before_bytes;
-    } else {
+    if (!is_alloc && before == MT_MAP_NONE) {
         status = find_start(totals, instant, i);
-        if (status != MT_OK)
-            return status;
+    } else if (change_bytes != instant->bytes) {
+        instant->is_odd = true;
+        status = note_change(totals, i, change_bytes);
     }
-    return mt_map_set(&totals->freed, key, i);
+    return status == MT_OK ? mt_map_set(is_alloc ? &totals->alive : &totals->freed, key, i)
+                           : status;
 }
 
 /* Sets the address of the blocks whose place is unknown to one that no block of the device has. */
@@ -201,17 +218,16 @@ enum mt_status mt_kineto_follow(struct mt_kineto *profile, struct mt_kineto_tota
     totals->devices = calloc(MT_KINETO_DEVICES, sizeof *totals->devices);
     if (!totals->devices)
         return MT_ERR_MEMORY;
-    if (profile->instant_count)
-        qsort(profile->instants, profile->instant_count, sizeof *profile->instants, by_time);
+    mt_kineto_sort(profile, by_time);
     for (uint32_t i = 0; i < profile->instant_count && status == MT_OK; i++) {
         struct mt_kineto_instant *instant;
 
         order_equal_times(profile, totals, i);
         instant = &profile->instants[i];
         totals->devices[instant->device].is_used = true;
-        if (!instant->bytes)
+        if (instant->is_oom)
             continue;
-        status = follow_totals(totals, instant, i);
+        status = follow_totals(profile, totals, i);
         if (status == MT_OK)
             status = follow_block(profile, totals, i);
         totals->devices[instant->device].gaps += instant->is_odd;
@@ -229,6 +245,7 @@ void mt_kineto_totals_release(struct mt_kineto_totals *totals)
     mt_map_release(&totals->freed);
     free(totals->devices);
     free(totals->gaps);
+    free(totals->changes);
     free(totals->lost);
     *totals = (struct mt_kineto_totals){0};
 }
