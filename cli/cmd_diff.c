@@ -9,6 +9,7 @@
 #include "live_output.h"
 #include "report_html.h"
 #include "report_json.h"
+#include "report_query.h"
 #include "screen.h"
 #include "text_table.h"
 #include "units.h"
@@ -468,7 +469,7 @@ static void report_device(const struct mt_reporter *reporter, const struct mt_di
                           const struct mt_device_diff *device)
 {
     const struct mt_diff *diff = output->diff;
-    bool has_reserved = !diff->a->is_driver_level && !diff->b->is_driver_level;
+    bool has_reserved = mt_knows_reserved(diff->a) && mt_knows_reserved(diff->b);
 
     if (diff->device_count > 1 || device->a->device != device->b->device)
         mt_buf_printf(reporter->out, "\n%sDevice %u of A, device %u of B%s\n",

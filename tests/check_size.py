@@ -28,7 +28,7 @@ LARGE_FOLDERS = {
     "tests": 87,
     "tests/fuzz": 58,
     "tests/fuzz/seeds": 133,
-    "tests/golden": 769,
+    "tests/golden": 771,
     "tests/inject": 54,
     "tests/property": 53,
     "tests/unit": 172,

@@ -232,8 +232,8 @@ static void add_device(struct mt_baseline *baseline, const struct mt_report *rep
     device->device = from->device;
     device->requested_peak_bytes = from->requested_peak.bytes;
     device->allocated_peak_bytes = from->allocated_peak.bytes;
-    device->has_reserved = mt_has_allocator(report);
-    device->active_peak_bytes = device->has_reserved ? from->active_peak.bytes : 0;
+    device->has_reserved = mt_knows_reserved(report);
+    device->active_peak_bytes = mt_has_allocator(report) ? from->active_peak.bytes : 0;
     device->reserved_peak_bytes = device->has_reserved ? from->reserved_peak.bytes : 0;
     if (!mt_device_peak(report, from->device, &device->device_peak_bytes, &is_sampled))
         device->device_peak_bytes = 0;

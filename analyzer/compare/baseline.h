@@ -18,7 +18,7 @@ struct mt_baseline_site {
 struct mt_baseline_device {
     uint16_t device;
     uint64_t requested_peak_bytes, allocated_peak_bytes;
-    bool has_reserved; /* there was an allocator above the driver */
+    bool has_reserved; /* what an allocator above the driver reserved is known */
     uint64_t active_peak_bytes, reserved_peak_bytes;
     uint64_t device_peak_bytes;                       /* 0 = unknown */
     struct mt_baseline_site sites[MT_BASELINE_SITES]; /* at the allocated peak, largest first */

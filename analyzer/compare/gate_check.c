@@ -282,7 +282,11 @@ static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate
                    : "neither driver calls nor NVML samples were recorded";
     case MT_METRIC_NONE: break;
     }
-    return mt_has_allocator(report) ? NULL : "no allocator above the driver was recorded";
+    if (!mt_has_allocator(report))
+        return "no allocator above the driver was recorded";
+    return result->metric == MT_METRIC_RESERVED && !mt_knows_reserved(report)
+               ? "reserved memory was not recorded"
+               : NULL;
 }
 
 static void find_range(const struct mt_peak_orders *orders, struct mt_gate_result *result)
@@ -349,14 +353,16 @@ static const char *base_of(const struct mt_gate_work *work, const struct mt_gate
     switch (result->metric) {
     case MT_METRIC_REQUESTED: *bytes = device->requested_peak_bytes; return NULL;
     case MT_METRIC_ALLOCATED: *bytes = device->allocated_peak_bytes; return NULL;
-    case MT_METRIC_ACTIVE: *bytes = device->active_peak_bytes; break;
+    case MT_METRIC_ACTIVE:
+        *bytes = device->active_peak_bytes;
+        return *bytes ? NULL : "the base has no allocator above the driver";
     case MT_METRIC_RESERVED: *bytes = device->reserved_peak_bytes; break;
     case MT_METRIC_DEVICE:
         *bytes = device->device_peak_bytes;
         return *bytes ? NULL : "the base has no figures of the whole device";
     case MT_METRIC_NONE: break;
     }
-    return device->has_reserved ? NULL : "the base has no allocator above the driver";
+    return device->has_reserved ? NULL : "the base has no reserved memory";
 }
 
 static void check_regression(struct mt_gate_work *work, struct mt_gate_result *result)
@@ -522,7 +528,7 @@ static void check_device(struct mt_gate_work *work, const struct mt_gate_rule *r
             break;
         }
         check_regression(work, add(work, rule, MT_METRIC_ALLOCATED, device));
-        if (mt_has_allocator(report))
+        if (mt_knows_reserved(report))
             check_regression(work, add(work, rule, MT_METRIC_RESERVED, device));
         break;
     case MT_GATE_FITS: (void)add(work, rule, MT_METRIC_RESERVED, device); break;

@@ -44,7 +44,7 @@ struct mt_device_choice mt_devices_in_order(const struct mt_report *report)
 
 const char *mt_device_choice_text(const struct mt_report *report)
 {
-    return mt_has_allocator(report)
+    return mt_knows_reserved(report)
                ? "first those where memory ran out, then those with the largest reserved peaks"
                : "first those where memory ran out, then those with the largest allocated peaks";
 }

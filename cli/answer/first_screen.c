@@ -537,7 +537,7 @@ static void add_other_devices(const struct mt_reporter *reporter)
         if (device == reporter->device || died == (i >= report->device_count) || others++ >= MOST)
             continue;
         mt_buf_printf(&line, "%sdevice %u: peak %s%s", line.length ? "; " : "", device->device,
-                      mt_format_bytes(text, mt_has_allocator(report)
+                      mt_format_bytes(text, mt_knows_reserved(report)
                                                 ? device->reserved_peak.bytes
                                                 : device->allocated_peak.bytes),
                       device->has_failure ? ", would RUN OUT OF MEMORY"

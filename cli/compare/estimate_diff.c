@@ -105,7 +105,7 @@ static void measure(const struct comparison *comparison, const struct mt_device_
 
     measured->levels[MT_ESTIMATE_ALLOCATED] = add_part(
         measured, (struct part){"allocated", "allocated", true, answer->instant.bytes.allocated});
-    if (mt_has_allocator(comparison->report))
+    if (mt_knows_reserved(comparison->report))
         add_reserved(measured, answer);
     measured->why_more = mt_peaks_doubt(comparison->report, device);
     if (mt_card_use_of(comparison->report, device, &use)) {

@@ -138,10 +138,10 @@ static void add_device(struct mt_json *json, const struct mt_baseline_device *de
     mt_json_u64(json, "device", device->device);
     mt_json_u64(json, "requested_peak_bytes", device->requested_peak_bytes);
     mt_json_u64(json, "allocated_peak_bytes", device->allocated_peak_bytes);
-    if (device->has_reserved) {
+    if (device->has_reserved || device->active_peak_bytes)
         mt_json_u64(json, "active_peak_bytes", device->active_peak_bytes);
+    if (device->has_reserved)
         mt_json_u64(json, "reserved_peak_bytes", device->reserved_peak_bytes);
-    }
     if (device->device_peak_bytes)
         mt_json_u64(json, "device_peak_bytes", device->device_peak_bytes);
     mt_json_bool(json, "all_sites", device->all_sites);

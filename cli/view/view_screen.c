@@ -350,7 +350,7 @@ static void draw_title(struct canvas *canvas)
     mt_buf_printf(&line, "%s: peak %s allocated",
                   *view->report->name ? view->report->name : "trace",
                   bytes_text(canvas, device->allocated_peak.bytes));
-    if (mt_has_allocator(view->report))
+    if (mt_knows_reserved(view->report))
         mt_buf_printf(&line, ", %s reserved", bytes_text(canvas, device->reserved_peak.bytes));
     mt_buf_printf(&line, ", device %u", device->device);
     if (view->report->device_count > 1)
@@ -377,7 +377,7 @@ static void draw_instant(struct canvas *canvas)
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, "%s allocated", bytes_text(canvas, column->bytes.allocated));
-    if (mt_has_allocator(view->report))
+    if (mt_knows_reserved(view->report))
         mt_buf_printf(&line, ", %s reserved", bytes_text(canvas, column->bytes.reserved));
     mt_buf_printf(&line, " %s%sat ", in, *in ? ", " : "");
     if (mt_report_has_times(view->report))

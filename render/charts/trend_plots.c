@@ -119,7 +119,7 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
         points[count++] = (struct mt_point){column->left, y};
         points[count++] = (struct mt_point){column->right, y};
     }
-    if (!most || !mt_has_allocator(layout->report)) /* all reserved memory is allocated */
+    if (!most || !mt_knows_reserved(layout->report)) /* all reserved memory is allocated */
         return;
     mt_draw_path(drawing, points, count, false, true, &paint, "reserved: most in each step",
                  "curve:reserved");

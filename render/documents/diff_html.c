@@ -435,7 +435,7 @@ static void add_reserved_peaks(const struct writer *writer, struct mt_buf *line)
     const struct mt_device_report *a = writer->device->a, *b = writer->device->b;
     char before[MT_UNITS_TEXT], after[MT_UNITS_TEXT];
 
-    if (mt_has_allocator(writer->diff->a) && mt_has_allocator(writer->diff->b))
+    if (mt_knows_reserved(writer->diff->a) && mt_knows_reserved(writer->diff->b))
         mt_buf_printf(line, "; reserved peak %s in A, %s in B",
                       mt_format_bytes(before, a->reserved_peak.bytes),
                       mt_format_bytes(after, b->reserved_peak.bytes));
@@ -452,7 +452,7 @@ static void add_verdict(struct writer *writer, struct mt_buf *out)
     mt_buf_printf(&line, "From A to B%s: %s allocated",
                   writer->page->question->at == MT_AT_PEAK ? " at the allocated peaks" : "",
                   mt_format_change(change, (int64_t)(b->allocated - a->allocated)));
-    if (mt_has_allocator(writer->diff->a) && mt_has_allocator(writer->diff->b))
+    if (mt_knows_reserved(writer->diff->a) && mt_knows_reserved(writer->diff->b))
         mt_buf_printf(&line, ", %s reserved",
                       mt_format_change(change, (int64_t)(b->reserved - a->reserved)));
     add_reserved_peaks(writer, &line);

@@ -24,7 +24,7 @@ from annexes import absent_words  # pylint: disable=wrong-import-position
 from support.program import fast_program  # pylint: disable=wrong-import-position
 
 FIXTURES = HERE.parent.parent / "fixtures"
-FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "meaning", "modules", "no_history",
+FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "imports", "meaning", "modules", "no_history",
            "oom", "recorded", "skipped", "tags", "xplane")
 LIMIT_SECONDS = 900
 LIMIT_BYTES = 20_000  # of an output

@@ -199,14 +199,16 @@ static void only_large_devices_are_drawn(void **state)
     assert_int_equal(mt_devices_by_peak(&report).omitted, 0);
 }
 
-/* A program without a caching allocator reserves nothing. */
+/* A program without a caching allocator reserves nothing; without segments, that is unknown. */
 static void the_peak_that_selects_devices_is_printed(void **state)
 {
-    struct mt_report report = {.is_driver_level = false};
+    struct mt_report report = {.has_segments = true};
 
     (void)state;
     assert_non_null(strstr(mt_device_choice_text(&report), "largest reserved peaks"));
     report.is_driver_level = true;
+    assert_non_null(strstr(mt_device_choice_text(&report), "largest allocated peaks"));
+    report = (struct mt_report){.has_segments = false};
     assert_non_null(strstr(mt_device_choice_text(&report), "largest allocated peaks"));
 }
 

@@ -40,6 +40,7 @@ static int setup(void **unused)
                                 .devices = &device,
                                 .device_count = 1,
                                 .phases = phases,
+                                .has_segments = true,
                                 .pytorch_difference = "none of its rules"};
     return 0;
 }

@@ -334,7 +334,8 @@ static void the_verdict_is_that_of_the_finding(void **unused)
     expect_verdict(&shape, "not enough steps");
 }
 
-/* Without an allocator, reserved equals allocated, so other charts have no line. */
+/* Without an allocator, reserved equals allocated, and without segments it is unknown: there is no
+ * line. */
 static void only_an_allocator_reserves(void **unused)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
@@ -342,12 +343,13 @@ static void only_an_allocator_reserves(void **unused)
     struct made made;
 
     (void)unused;
-    for (int level = 0; level < 2; level++) {
+    for (int level = 0; level < 3; level++) {
         make(&made, &shape);
-        made.report.is_driver_level = level;
+        made.report.is_driver_level = level == 1;
+        made.report.has_segments = level != 2;
         draw(&drawing, &made, &sizes[0]);
-        assert_int_equal(drawing_find(&drawing, "curve:reserved") == NULL, level);
-        assert_int_equal(drawing_find(&drawing, "label:reserved") == NULL, level);
+        assert_int_equal(drawing_find(&drawing, "curve:reserved") == NULL, level > 0);
+        assert_int_equal(drawing_find(&drawing, "label:reserved") == NULL, level > 0);
         mt_drawing_release(&drawing);
         unmake(&made);
     }

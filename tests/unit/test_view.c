@@ -127,6 +127,7 @@ static struct made *make(bool by_event)
             .phase_uses = &made->use};
     made->devices[0].history = &made->history;
     made->report = (struct mt_report){.name = "run\x1b]0;title\a",
+                                      .has_segments = true,
                                       .symbols = &made->symbols,
                                       .first_t_ns = 1000,
                                       .last_t_ns = made->span.end_t_ns,
@@ -214,6 +215,10 @@ static void the_peak_comes_first(void **state)
     assert_true(has(made, "peak 214 MiB allocated, 300 MiB reserved, device 0"));
     assert_true(has(made, "forward model.py:9"));
     assert_true(has(made, "P parameters  A activations  T temporaries  - reserved"));
+    made->report.has_segments = false;
+    draw(made, ROWS, WIDTH);
+    assert_true(has(made, "peak 214 MiB allocated, device 0"));
+    assert_false(has(made, "MiB reserved"));
     release(made);
 }
 
