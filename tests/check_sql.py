@@ -99,7 +99,7 @@ def is_made_again(bench):
 
     def version():
         with sqlite3.connect(bench.kept) as database:
-            database.execute("PRAGMA user_version = 2")
+            database.execute("PRAGMA user_version = 1")
         database.close()
 
     def other_inode():

@@ -5,9 +5,9 @@
 #include <sys/resource.h>
 
 #include "buf.h"
-#include "monotonic_clock.h"
 #include "database.h"
 #include "grow.h"
+#include "monotonic_clock.h"
 #include "process_memory.h"
 
 struct mt_database {

@@ -9,9 +9,11 @@
 
 #include "status.h"
 
-/* In the header of a file (PRAGMA application_id), and the version of the tables (user_version). */
+/* In the header of a file (PRAGMA application_id), and the version of the tables (user_version).
+ * Add 1 if a column or the meaning of a value changes, so that databases beside recordings are made
+ * again. */
 #define MT_DATABASE_ID      0x6d747264 /* "mtrd" */
-#define MT_DATABASE_VERSION 1
+#define MT_DATABASE_VERSION 2
 
 enum mt_value_kind { MT_VALUE_NULL, MT_VALUE_INTEGER, MT_VALUE_REAL, MT_VALUE_TEXT };
 

@@ -1,4 +1,4 @@
--- The tables of `memtrace export sqlite`, version 1. docs/sql.md describes them.
+-- The tables of `memtrace export sqlite`, version 2. docs/sql.md describes them.
 -- Bytes are bytes, events are sequence numbers of the trace, *_ns are Unix time in nanoseconds.
 
 -- Facts about the recording and the analysis, by name.
