@@ -262,19 +262,38 @@ static int take_groups(const char *path, struct mt_source *source, struct mt_buf
     return -1;
 }
 
+/* A trace has no record of the frames that were left out of deep stacks. */
+static void note_cut_frames(struct mt_source *source, struct mt_buf *missing)
+{
+    const char *before = source->header.not_recorded ? source->header.not_recorded : "";
+    const uint64_t count = source->symbols.frames_cut;
+    char digits[MT_UNITS_TEXT];
+
+    if (!count)
+        return;
+    mt_buf_add_text(missing, before);
+    if (missing->length && missing->data[missing->length - 1] != '\n')
+        mt_buf_add_char(missing, '\n');
+    mt_buf_printf(missing, "%s frame%s of deep stacks", mt_format_count(digits, count),
+                  count == 1 ? "" : "s");
+    source->header.not_recorded = missing->data;
+}
+
 static int import_source(struct mt_source *source, const char *input, struct arguments *arguments)
 {
     struct mt_redaction redaction;
-    struct mt_buf lines = {0};
+    struct mt_buf lines = {0}, missing = {0};
     int exit_code = take_groups(arguments->groups, source, &lines);
     bool stopped = exit_code >= 0;
 
+    note_cut_frames(source, &missing);
     if (!stopped && (arguments->redact || arguments->redaction_key))
         source = redacted(source, arguments, &redaction, &exit_code);
     if (!stopped && source)
         exit_code = import_to(source, input, arguments->output, arguments);
     mt_source_close(source);
     mt_buf_release(&lines);
+    mt_buf_release(&missing);
     return exit_code;
 }
 

@@ -15,6 +15,7 @@ from support.program import output
 
 BASE_NS = 1790857026000000000
 ROUNDS = 6
+DEEPEST = 4096  # frames of a stack
 
 
 def instant(t_ns, thread, size, addr, total, number, device):
@@ -163,6 +164,20 @@ def check_cut(program, text, folder):
         assert strict.returncode == 5, strict
 
 
+def check_deep(program, folder):
+    """Ranges deeper than a stack may be. The import keeps how many are missing."""
+    rows = [{"ph": "X", "cat": "cpu_op", "name": f"op{i}", "pid": 1, "tid": 7, "ts": i, "dur": 9000 - 2 * i, "args": {}}
+            for i in range(DEEPEST + 3)] + [instant(4500000, 7, 512, 4096, 512, 1, 0)]
+    (folder / "deep.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": rows}))
+    assert b"3 frames omitted from deep stacks" in output(program, "info", folder / "deep.json")
+    output(program, "import", "-q", folder / "deep.json", "-o", folder / "deep.trace")
+    assert b"3 frames of deep stacks" in output(program, "info", folder / "deep.trace")
+    (folder / "torn.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
+        *rows, instant(4500001, 7, 512, -4096, 512, 2, 2000)]}))
+    text = subprocess.run([program, "info", folder / "torn.json"], capture_output=True, text=True, check=False).stdout
+    assert "1 unreadable records" in text and "cannot be read" not in text, text
+
+
 CATEGORIES = ("PARAMETER", "OPTIMIZER_STATE", "INPUT", "TEMPORARY", "ACTIVATION", "GRADIENT", "AUTOGRAD_DETAIL", "other")
 ROLES = ("parameters", "optimizer state", "inputs", "temporaries", "activations", "gradients", "temporaries", "other")
 
@@ -225,6 +240,7 @@ def main(program):
             check_peaks(program, profile, path)
         check_compressed(program, text, path, folder)
         check_cut(program, text, folder)
+        check_deep(program, folder)
         for seed in range(ROUNDS):
             rows, path = make_timeline(random.Random(seed)), folder / "run.raw.json.gz"
             path.write_bytes(gzip.compress(json.dumps(rows, indent=seed % 3 or None).encode()))

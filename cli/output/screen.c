@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "monotonic_clock.h"
 #include "io.h"
+#include "monotonic_clock.h"
 #include "screen.h"
 
 #define MIN_COLUMNS 40

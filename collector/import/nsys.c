@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic_clock.h"
 #include "database_file.h"
 #include "importers.h"
+#include "monotonic_clock.h"
 #include "nsys_parts.h"
 #include "units.h"
 #include "util.h"
