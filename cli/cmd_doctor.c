@@ -25,7 +25,7 @@ static void check_pictures(struct mt_probe_result *result)
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     if (mt_png_available(&error))
-        mt_probe_set(result, MT_PROBE_OK, "", "cairo and libpng");
+        mt_probe_set(result, MT_PROBE_OK, "", "cairo");
     else
         mt_probe_set(
             result, MT_PROBE_DEGRADED,

@@ -27,7 +27,7 @@ function(mt_find_optional name what)
   message(STATUS "${what}: ${have}")
 endfunction()
 
-mt_find_optional(CAIRO "PNG pictures (cairo, libpng)" "cairo>=1.14" "libpng>=1.6")
+mt_find_optional(CAIRO "PNG pictures (cairo)" "cairo>=1.14")
 mt_find_optional(LIBDW "names of native frames (libdw)" "libdw>=0.170" libelf)
 mt_find_optional(NCURSES "memtrace view (ncurses)" "ncursesw>=6.1")
 mt_find_optional(SQLITE "memtrace sql (SQLite)" "sqlite3>=3.31")

@@ -5,7 +5,7 @@ function(mt_optional name help)
   set_property(CACHE MEMTRACE_${name} PROPERTY STRINGS AUTO ON OFF)
 endfunction()
 
-mt_optional(CAIRO "PNG pictures through cairo and libpng")
+mt_optional(CAIRO "PNG pictures through cairo")
 mt_optional(LIBDW "Names of native frames in recorded traces through libdw (elfutils)")
 mt_optional(NCURSES "`memtrace view` through ncurses")
 mt_optional(SQLITE "`memtrace sql` and `export sqlite` through SQLite")

@@ -13,7 +13,7 @@ void mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct 
 void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out);
 
 /* Appends an 8-bit RGB PNG of width*scale x height*scale pixels. Returns MT_ERR_UNSUPPORTED if
- * cairo or libpng is missing. */
+ * cairo is missing. */
 enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                             struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
@@ -26,7 +26,7 @@ struct mt_png_sink {
 enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                              const struct mt_png_sink *sink, struct mt_error *error) MT_MUST_USE;
 
-/* Returns whether PNG files can be written: cairo and libpng are in the program, or its module
+/* Returns whether PNG files can be written: cairo is in the program, or its module
  * finds them. If not, `error` (may be NULL) has the reason, and what to do. */
 bool mt_png_available(struct mt_error *error);
 

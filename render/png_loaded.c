@@ -5,8 +5,8 @@
 #include "module.h"
 
 static const struct mt_module module = {"libmemtrace-png.so",
-                                        "this memtrace was built without cairo and libpng",
-                                        "cairo and libpng (Debian: libcairo2, libpng16-16)"};
+                                        "this memtrace was built without cairo",
+                                        "cairo (Debian: libcairo2)"};
 
 bool mt_png_available(struct mt_error *error)
 {

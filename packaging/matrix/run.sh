@@ -15,7 +15,7 @@ debian=${DEBIAN_MIRROR:?set it to the address of a mirror of Debian}
 ubuntu=${UBUNTU_MIRROR:?set it to the address of a mirror of Ubuntu}
 debian_keyring=${DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
 ubuntu_keyring=${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
-common=build-essential,ca-certificates,git,ninja-build,pkg-config,libzstd-dev,zlib1g-dev,libcairo2-dev,libpng-dev
+common=build-essential,ca-certificates,git,ninja-build,pkg-config,libzstd-dev,zlib1g-dev,libcairo2-dev
 common=$common,libdw-dev,libncurses-dev,libsqlite3-dev,libcmocka-dev,libjansson-dev,python3,python3-venv,python3-yaml,zstd,binutils
 
 # system MIRROR COMPONENTS COMPILERS: what is installed and tried there.

@@ -28,7 +28,6 @@ class Memtrace(CMakePackage):
     depends_on("zstd@1.4:")
     depends_on("zlib-api")
     depends_on("cairo@1.14:", when="+cairo")
-    depends_on("libpng@1.6:", when="+cairo")
     depends_on("elfutils@0.170:", when="+libdw")
     depends_on("ncurses@6.1:", when="+ncurses")
     depends_on("sqlite@3.31:", when="+sqlite")

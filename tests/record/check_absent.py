@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_absent.py BUILD [CASE...]: on a machine without cairo, libpng, libdw, ncurses and SQLite, everything
-works that
-does not need them, and what does need them names the library. support/absent_libraries.c hides them."""
+"""check_absent.py BUILD [CASE...]: on a machine without cairo, libdw, ncurses and SQLite, everything
+works that does not need them, and what does need them names the library.
+support/absent_libraries.c hides them."""
 import json
 import pathlib
 import re
@@ -11,8 +11,7 @@ from support import check, main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CAPTURE = ROOT / "fixtures" / "captures" / "leak.pickle.zst"
-NO_PNG = ("libcairo.so.2: cannot open shared object file; install cairo and libpng (Debian: "
-          "libcairo2, libpng16-16)")
+NO_PNG = "libcairo.so.2: cannot open shared object file; install cairo (Debian: libcairo2)"
 NO_NAMES = ("native frames are addresses without names: libdw.so.1: cannot open shared object file; "
             "install elfutils (Debian: libdw1)")
 

@@ -1,4 +1,4 @@
-/* A library for LD_AUDIT: the loader does not find cairo, libpng, libdw, libelf, ncurses and
+/* A library for LD_AUDIT: the loader does not find cairo, libdw, libelf, ncurses and
  * SQLite, as on a machine that lacks them. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,8 +14,8 @@ unsigned int la_version(unsigned int version)
 
 char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag)
 {
-    static const char *const absent[] = {"libcairo.so.", "libpng",          "libdw.so.",
-                                         "libelf.so.",   "libncursesw.so.", "libsqlite3.so."};
+    static const char *const absent[] = {"libcairo.so.", "libdw.so.", "libelf.so.",
+                                         "libncursesw.so.", "libsqlite3.so."};
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
     union {
         const char *borrowed;
