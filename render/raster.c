@@ -10,8 +10,7 @@
 #include "theme.h"
 #include "util.h"
 
-#define BAND_PIXELS  400000  /* size of a band */
-#define WHOLE_PIXELS 4000000 /* a picture of at most this size has only one band */
+#define BAND_PIXELS 800000 /* size of a band: 3.2 MB, which caches of processors hold */
 
 /* The surface, which has rows [top, top + height) of the picture. */
 struct canvas {
@@ -457,7 +456,7 @@ enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme th
                            ? ""
                            : " without --force");
     raster = mt_memory_zeroed(1, sizeof *raster);
-    rows = width * height <= WHOLE_PIXELS ? height : fmax(16, floor(BAND_PIXELS / width));
+    rows = fmax(16, floor(BAND_PIXELS / width));
     raster->drawing = drawing;
     raster->height = (int)height;
     canvas = &raster->canvas;
