@@ -9,6 +9,7 @@
 
 #include "block_key.h"
 #include "report_query.h"
+#include "sorted.h"
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
@@ -112,21 +113,35 @@ static void add_corner(struct mt_block_band *band, double x, double y)
     band->edge[band->edge_count++] = (struct mt_point){x, y};
 }
 
-/* Puts a block on top of the stack. `filled` has the bytes below it, by column. Returns true if any
- * part of the block is visible. */
-static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band, uint64_t *filled,
-                struct mt_point *edge)
+struct scored {
+    double score;
+    uint32_t index;
+};
+
+struct scratch {
+    const struct mt_block_shape **shapes; /* in the order of the stack */
+    uint32_t shape_count;
+    struct scored *scored;
+    uint64_t *filled;       /* by column: the bytes below the next block */
+    double *upper;          /* by column: the y of `filled` */
+    struct mt_point *edges; /* corners of all bands, one after the other */
+    uint32_t corners;
+};
+
+/* Puts a block on top of the stack. Returns true if any part of the block is visible. */
+static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band,
+                struct scratch *scratch)
 {
     struct stretch stretch = {0, -1, -1};
     bool shows = false;
     double right;
 
-    band->edge = edge;
+    band->edge = scratch->edges + scratch->corners;
     for (uint32_t i = band->first; i < band->end; i++) {
-        double x = stack->columns[i].x, lower = mt_block_stack_y(stack, filled[i]), upper;
+        double x = stack->columns[i].x, lower = scratch->upper[i], upper;
 
-        filled[i] += band->shape->life.block_bytes;
-        upper = mt_block_stack_y(stack, filled[i]);
+        scratch->filled[i] += band->shape->life.block_bytes;
+        upper = scratch->upper[i] = mt_block_stack_y(stack, scratch->filled[i]);
         shows |= upper < lower;
         if (upper == stretch.upper && lower == stretch.lower)
             continue;
@@ -145,20 +160,14 @@ static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band, 
     return shows;
 }
 
-struct scratch {
-    const struct mt_block_shape **shapes; /* in the order of the stack */
-    uint32_t shape_count;
-    uint64_t *filled;       /* by column */
-    struct mt_point *edges; /* corners of all bands, one after the other */
-    uint32_t corners;
-};
-
 /* Places all shapes. Returns false if there are too many corners. */
 static bool lay_all(struct mt_block_stack *stack, struct scratch *scratch)
 {
     stack->band_count = stack->thin = stack->hidden = scratch->corners = 0;
-    for (uint32_t i = 0; i < stack->column_count; i++)
+    for (uint32_t i = 0; i < stack->column_count; i++) {
         scratch->filled[i] = 0;
+        scratch->upper[i] = mt_block_stack_y(stack, 0);
+    }
     for (uint32_t i = 0; i < scratch->shape_count; i++) {
         struct mt_block_band *band = &stack->bands[stack->band_count];
 
@@ -167,7 +176,7 @@ static bool lay_all(struct mt_block_stack *stack, struct scratch *scratch)
         band->end = column_from(stack, band->shape->end.event);
         if (band->first >= band->end) {
             stack->hidden++;
-        } else if (lay(stack, band, scratch->filled, scratch->edges + scratch->corners)) {
+        } else if (lay(stack, band, scratch)) {
             scratch->corners += band->edge_count;
             stack->band_count++;
         } else {
@@ -231,9 +240,9 @@ static void split_rest(struct mt_block_stack *stack, const struct scratch *scrat
 
     for (uint32_t i = 0; i < scratch->shape_count; i++) {
         const struct mt_block_shape *shape = scratch->shapes[i];
+        uint32_t end = column_from(stack, shape->end.event);
 
-        for (uint32_t k = column_from(stack, shape->life.birth_event);
-             k < column_from(stack, shape->end.event); k++)
+        for (uint32_t k = column_from(stack, shape->life.birth_event); k < end; k++)
             kept[shape->life.role * columns + k] += shape->life.block_bytes;
     }
     choose_rests(stack, kept);
@@ -256,25 +265,18 @@ static void split_rest(struct mt_block_stack *stack, const struct scratch *scrat
             stack->grey_most = mt_max_u64(stack->grey_most, stack->columns[i].allocated - below[i]);
 }
 
+MT_DEFINE_ORDER(by_score, struct scored, MT_ASCENDING(score) || MT_ASCENDING(index))
+
 /* Moves the third of the shapes that covers the least area to the rest. */
 static void drop_smallest(const struct mt_block_stack *stack, struct scratch *scratch)
 {
     uint32_t drop = scratch->shape_count / 3 + 1, kept = 0;
 
-    for (; drop; drop--) {
-        uint32_t least = 0;
-        double least_score = HUGE_VAL;
-
-        for (uint32_t i = 0; i < scratch->shape_count; i++) {
-            double value = scratch->shapes[i] ? score(stack, scratch->shapes[i]) : HUGE_VAL;
-
-            if (value < least_score) {
-                least_score = value;
-                least = i;
-            }
-        }
-        scratch->shapes[least] = NULL;
-    }
+    for (uint32_t i = 0; i < scratch->shape_count; i++)
+        scratch->scored[i] = (struct scored){score(stack, scratch->shapes[i]), i};
+    qsort(scratch->scored, scratch->shape_count, sizeof *scratch->scored, by_score);
+    for (uint32_t i = 0; i < drop; i++)
+        scratch->shapes[scratch->scored[i].index] = NULL;
     for (uint32_t i = 0; i < scratch->shape_count; i++)
         if (scratch->shapes[i])
             scratch->shapes[kept++] = scratch->shapes[i];
@@ -289,7 +291,9 @@ static void make_room(struct mt_block_stack *stack, struct scratch *scratch)
     stack->columns = mt_arena_array(arena, columns, sizeof *stack->columns);
     stack->bands = mt_arena_array(arena, shapes + 1, sizeof *stack->bands);
     scratch->shapes = mt_arena_array(arena, shapes + 1, sizeof *scratch->shapes);
+    scratch->scored = mt_arena_array(arena, shapes + 1, sizeof *scratch->scored);
     scratch->filled = mt_arena_array(arena, columns, sizeof *scratch->filled);
+    scratch->upper = mt_arena_array(arena, columns, sizeof *scratch->upper);
     /* One band more than the limit is placed before the overflow is detected. */
     scratch->edges =
         mt_arena_array(arena, stack->most_corners + 2 * columns + 4, sizeof *scratch->edges);
