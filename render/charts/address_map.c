@@ -162,8 +162,14 @@ static void fill_row(struct painter *painter, uint32_t y)
     painter->place = i;
     for (; i < layout->address->place_count && (double)layout->begins[i] < high; i++)
         add_place(painter, i, low, high);
-    for (uint32_t x = 0; x < painter->width; x++)
-        painter->row[x] = value_of(&painter->sums[painter->columns[x]], per_pixel);
+    for (uint32_t x = 0; x < painter->width; x++) {
+        const struct sum *sum = &painter->sums[painter->columns[x]];
+
+        if (x && !memcmp(sum, &painter->sums[painter->columns[x - 1]], sizeof *sum))
+            painter->row[x] = painter->row[x - 1];
+        else
+            painter->row[x] = value_of(sum, per_pixel);
+    }
 }
 
 /* Adds a run of equal pixels: extends the rectangle above it, or begins a new one. */
