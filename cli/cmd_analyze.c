@@ -471,29 +471,50 @@ static int check_pictures(const struct mt_report *report, const struct arguments
     return code;
 }
 
-static void show_drawing(void *progress, double share)
+/* The files of -o. */
+struct writing {
+    const struct mt_report *report;
+    const struct mt_gate_run *run;
+    const struct arguments *arguments;
+    struct mt_progress progress;
+    struct mt_buf names;
+    int documents; /* enum mt_exit */
+};
+
+static void show_drawing(void *context, double share)
 {
-    mt_progress_update(progress, "drawing", share);
+    struct writing *writing = context;
+
+    mt_progress_update(&writing->progress, "drawing", share);
 }
 
-static int write_pictures(const struct mt_report *report, const struct arguments *arguments,
-                          struct mt_progress *progress, struct mt_buf *names)
+static void write_documents_meanwhile(void *context)
 {
-    struct mt_gallery_options options = gallery_options(arguments);
+    struct writing *writing = context;
+
+    writing->documents =
+        write_documents(writing->report, writing->run, writing->arguments, &writing->names);
+}
+
+/* Writes the pictures and, on the thread that waits for them, the documents. */
+static int write_all(struct writing *writing)
+{
+    const char *directory = writing->arguments->directory;
+    struct mt_gallery_options options = gallery_options(writing->arguments);
     struct mt_gallery gallery;
-    struct mt_error error;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status;
     int code;
 
     options.progress = show_drawing;
-    options.context = progress;
-    if (mt_gallery_write(report, &options, &gallery, &error) == MT_OK) {
-        mt_progress_end(progress);
-        code = MT_EXIT_OK;
-    } else {
-        mt_progress_end(progress);
-        code = mt_report_picture_errors(&gallery, arguments->directory, &error);
-    }
-    name_pictures(names, report, &gallery);
+    options.meanwhile = write_documents_meanwhile;
+    options.context = writing;
+    status = mt_gallery_write(writing->report, &options, &gallery, &error);
+    mt_progress_end(&writing->progress);
+    code = writing->documents;
+    if (!code && status != MT_OK)
+        code = mt_report_picture_errors(&gallery, directory, &error);
+    name_pictures(&writing->names, writing->report, &gallery);
     mt_gallery_release(&gallery);
     return code;
 }
@@ -505,25 +526,22 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     /* a base is compared only with the recorded run */
     const struct extra_pictures extra =
         extra_pictures(arguments, report->path, report->what_if ? NULL : run->base_trace);
-    struct mt_buf names = {0};
-    struct mt_progress progress;
+    struct writing writing = {.report = report, .run = run, .arguments = arguments};
     int code = check_pictures(report, arguments);
 
-    mt_progress_start(&progress, arguments->common.quiet);
-    mt_buf_add_text(&names, "\nFiles\n");
-    if (!code)
-        code = write_documents(report, run, arguments, &names);
+    mt_progress_start(&writing.progress, arguments->common.quiet);
+    mt_buf_add_text(&writing.names, "\nFiles\n");
     if (!code) {
-        code = write_pictures(report, arguments, &progress, &names);
+        code = write_all(&writing);
         if (!code)
-            code = extra_pictures_write(&extra, &names);
-        if (!arguments->common.json) {
-            int printed = mt_print_answer(&names, false);
+            code = extra_pictures_write(&extra, &writing.names);
+        if (!arguments->common.json && !writing.documents) {
+            int printed = mt_print_answer(&writing.names, false);
 
             code = code ? code : printed;
         }
     }
-    mt_buf_release(&names);
+    mt_buf_release(&writing.names);
     return code;
 }
 

@@ -108,6 +108,8 @@ static void run_threads(struct work *work, unsigned wanted)
     /* This thread also takes jobs, so they are done even if no thread can be started. */
     while (started + 1 < wanted && !pthread_create(&threads[started], NULL, run_jobs, work))
         started++;
+    if (work->options->meanwhile)
+        work->options->meanwhile(work->options->context);
     run_own_jobs(work);
     for (i = 0; i < started; i++)
         pthread_join(threads[i], NULL);

@@ -17,6 +17,8 @@ struct mt_gallery_options {
     unsigned threads; /* 0 = as many as there are processors, at most 8 */
     /* Called in the calling thread, with the share of pictures that were begun. May be NULL. */
     void (*progress)(void *context, double share);
+    /* Called in the calling thread while others draw, before it draws itself. May be NULL. */
+    void (*meanwhile)(void *context);
     void *context;
 };
 
