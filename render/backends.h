@@ -12,17 +12,15 @@ void mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct 
  * theme, byte for byte. A page that embeds the SVG allows the element by its hash. */
 void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out);
 
-/* Appends an 8-bit RGB PNG of width*scale x height*scale pixels. Returns MT_ERR_UNSUPPORTED if
- * cairo is missing. */
-enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
-                            struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
-
 /* Receives the pieces of a PNG file from mt_png_stream. `write` returns false if it cannot write a
  * piece; mt_png_stream then returns MT_ERR_OUTPUT. */
 struct mt_png_sink {
     bool (*write)(void *context, const void *bytes, size_t length);
     void *context;
 };
+
+/* Writes an 8-bit RGB PNG of width*scale x height*scale pixels. Returns MT_ERR_UNSUPPORTED if
+ * cairo is missing. */
 enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                              const struct mt_png_sink *sink, struct mt_error *error) MT_MUST_USE;
 

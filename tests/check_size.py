@@ -14,7 +14,7 @@ from check_manual import SUBCOMMANDS
 LIMITS = {
     "options": 229,  # long options of all commands, without --help; plan has 13, sql has ten
     ".c files": 547,  # of the product, like the next three; view has six, databases ten
-    ".h files": 404,
+    ".h files": 405,  # png_pack.h: PNG without libpng
     "lines of C": 206000,  # imports 6,000; databases and SQL 2,700; view 1,800; ring 1,900; Perfetto 1,600
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 89100,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md

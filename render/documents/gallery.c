@@ -19,11 +19,19 @@ struct work {
     size_t next; /* the next picture to draw */
 };
 
+static bool append(void *context, const void *bytes, size_t length)
+{
+    mt_buf_add(context, bytes, length);
+    return true;
+}
+
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
                                 struct mt_buf *out, struct mt_error *error)
 {
+    const struct mt_png_sink sink = {append, out};
+
     if (is_png)
-        return mt_png_write(drawing, theme, MT_PNG_SCALE, out, error);
+        return mt_png_stream(drawing, theme, MT_PNG_SCALE, &sink, error);
     mt_svg_write(drawing, theme, out);
     return MT_OK;
 }

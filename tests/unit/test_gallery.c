@@ -137,7 +137,8 @@ static void too_large_a_png_is_refused(void **state)
 
     (void)state;
     mt_drawing_init(&drawing, 20000, 20, "wide");
-    assert_int_equal(mt_png_write(&drawing, MT_THEME_LIGHT, 2, &out, &error), MT_ERR_UNSUPPORTED);
+    assert_int_equal(mt_drawing_write(&drawing, MT_THEME_LIGHT, true, &out, &error),
+                     MT_ERR_UNSUPPORTED);
     assert_int_equal(out.length, 0);
     mt_drawing_release(&drawing);
 }
