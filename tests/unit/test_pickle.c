@@ -466,7 +466,9 @@ static enum mt_status hash_items(void *context, struct mt_pickle *pickle,
 
 static uint64_t hash_all(const struct mt_buf *bytes, bool no_short_cuts)
 {
-    struct mt_pickle_hooks hooks = {.complete = hash_items, .no_short_cuts = no_short_cuts};
+    struct mt_pickle_hooks hooks = {.complete = hash_items,
+                                    .interchangeable = 1u << MT_PICKLE_LIST,
+                                    .no_short_cuts = no_short_cuts};
     struct mt_pickle_value root;
     struct mt_pickle *pickle = NULL;
     struct mt_error error = {.text = ""};
@@ -518,6 +520,11 @@ static void make_shapes(struct mt_buf *bytes)
         if (i % 7 == 0) {
             mt_buf_add_char(bytes, 'j');
             mt_buf_add(bytes, &own, 4);
+        }
+        if (i % 1000 == 999) { /* another text for "a", which is a key and in lists */
+            mt_buf_add(bytes, BYTES("\x8c\x01"));
+            mt_buf_add_char(bytes, (char)('m' + i / 1000));
+            mt_buf_add(bytes, BYTES("q\x01\x30"));
         }
     }
     mt_buf_add(bytes, BYTES("e."));

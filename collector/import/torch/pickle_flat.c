@@ -6,8 +6,10 @@
  *
  * A value is a number, a pair of numbers, a text, a memoized value, or a list of memoized values.
  * This file reads such a dictionary at once, without the stack and without a container, and passes
- * its items to the hook. A dictionary of another shape, or near the end of the window, is left to
- * the ordinary opcodes: nothing has changed until then, so the result is the same. */
+ * its items to the hook. Most fields have the bytes of the same field of the previous dictionary,
+ * or a list that was read before; their bytes are compared, not parsed. A dictionary of another
+ * shape, or near the end of the window, is left to the ordinary opcodes: nothing has changed until
+ * then, so the result is the same. */
 #include <string.h>
 
 #include "pickle_machine.h"
@@ -16,6 +18,9 @@
 /* Upper bound for the bytes of one field: a key, and a list whose items and memo operations have 5
  * bytes. */
 enum { MAX_FIELD_BYTES = 5 + 8 + 5 * (MT_FLAT_LIST_ITEMS + 2) };
+
+/* A value that changed more often is not expected to stay the same. */
+enum { MAX_CHANGES = 16 };
 
 /* State of the reader, kept in registers. */
 struct flat {
@@ -132,36 +137,135 @@ static enum mt_status take_text(struct mt_pickle *p, struct flat *flat, size_t h
     return status;
 }
 
-/* ] MEMOIZE, then nothing, or GET a, or ( GET GET ... e */
+static void forget_lists(struct mt_known_lists *known)
+{
+    known->byte_count = 0;
+    if (++known->generation == 0) { /* after 2^32 times: no list may keep an old number */
+        memset(known->lists, 0, sizeof known->lists);
+        known->generation = 1;
+    }
+}
+
+void mt_flat_forget(struct mt_pickle *p)
+{
+    p->flat_key_count = 0;
+    if (p->known_lists && p->known_lists->byte_count)
+        forget_lists(p->known_lists);
+}
+
+/* Adds a list to the history, whose hash depends on the latest four or five lists. */
+static inline void note_list(struct mt_known_lists *known, uint32_t place)
+{
+    known->history = (known->history << 3 ^ place) % MT_LIST_HISTORIES;
+}
+
+static inline bool is_known_list(const struct mt_known_lists *known, uint32_t place,
+                                 const unsigned char *bytes)
+{
+    const struct mt_known_list *list = &known->lists[place];
+
+    return list->generation == known->generation &&
+           memcmp(bytes, known->bytes + list->at, list->length) == 0;
+}
+
+/* The list that is expected. The bytes of a list show where it ends. */
+static inline bool take_next_list(struct mt_pickle *p, struct flat *flat,
+                                  struct mt_pickle_value *value)
+{
+    struct mt_known_lists *known = p->known_lists;
+    uint32_t next;
+
+    if (!known)
+        return false;
+    next = known->next[known->history];
+    if (!is_known_list(known, next, flat->at))
+        return false;
+    note_list(known, next);
+    flat->at += known->lists[next].length;
+    *value = known->lists[next].value;
+    return true;
+}
+
+/* Finds a list by the hash of its bytes; *place is where it belongs. */
+static bool find_list(struct mt_known_lists *known, const unsigned char *bytes, size_t length,
+                      uint32_t *place)
+{
+    *place = (uint32_t)mt_hash_bytes((const char *)bytes, length) % MT_KNOWN_LISTS;
+    known->next[known->history] = (uint16_t)*place;
+    note_list(known, *place);
+    return known->lists[*place].length == length && is_known_list(known, *place, bytes);
+}
+
+static void know_list(struct mt_known_lists *known, struct mt_known_list *list,
+                      const unsigned char *bytes, size_t length)
+{
+    if (length > MT_KNOWN_LIST_BYTES - known->byte_count)
+        forget_lists(known);
+    memcpy(known->bytes + known->byte_count, bytes, length);
+    list->generation = known->generation;
+    list->at = known->byte_count;
+    list->length = (uint32_t)length;
+    known->byte_count += (uint32_t)length;
+}
+
+/* Nothing, or GET a, or ( GET GET ... e. The items are older than the dictionary. */
+static bool take_items(struct mt_pickle *p, struct flat *flat, size_t *count)
+{
+    struct flat ahead = {flat->at, p->memo_count};
+
+    *count = 0;
+    if (*ahead.at != OP_MARK) {
+        if (take_get(p, &ahead, &p->flat_list[0]) && *ahead.at == OP_APPEND) {
+            *count = 1;
+            flat->at = ahead.at + 1;
+        }
+        return true;
+    }
+    for (ahead.at++; *ahead.at != OP_APPENDS; ++*count)
+        if (*count == MT_FLAT_LIST_ITEMS || !take_get(p, &ahead, &p->flat_list[*count]))
+            return false;
+    flat->at = ahead.at + 1;
+    return true;
+}
+
+static enum mt_status take_other_list(struct mt_pickle *p, struct flat *flat,
+                                      struct mt_pickle_value *value, bool *sound)
+{
+    struct mt_known_lists *known = p->known_lists;
+    const unsigned char *begin = flat->at;
+    enum mt_status status;
+    size_t count, length;
+    uint32_t place = 0;
+
+    *sound = take_items(p, flat, &count);
+    if (!*sound)
+        return MT_OK;
+    length = (size_t)(flat->at - begin);
+    if (known && length && find_list(known, begin, length, &place)) {
+        *value = known->lists[place].value;
+        return MT_OK;
+    }
+    status = p->hooks->complete(p->hooks->context, p, p->flat_list, count, value, p->error);
+    *sound = value->kind == MT_PICKLE_HOST;
+    if (known && length && *sound && p->hooks->interchangeable >> value->host & 1) {
+        know_list(known, &known->lists[place], begin, length);
+        known->lists[place].value = *value;
+    }
+    return status;
+}
+
+/* ] MEMOIZE items */
 static enum mt_status take_list(struct mt_pickle *p, struct flat *flat,
                                 struct mt_pickle_value *value, bool *sound)
 {
-    struct mt_pickle_value *items = p->flat_list;
-    size_t count = 0;
+    enum mt_status status = MT_OK;
     uint32_t slot;
-    enum mt_status status;
 
     flat->at++;
     *value = (struct mt_pickle_value){0, MT_PICKLE_LIST, 0};
     *sound = take_slot(p, flat, &slot);
-    if (*sound && *flat->at == OP_MARK) {
-        flat->at++;
-        while (*sound && *flat->at != OP_APPENDS) {
-            *sound = count < MT_FLAT_LIST_ITEMS && take_get(p, flat, &items[count]);
-            count++;
-        }
-        flat->at++;
-    } else if (*sound) {
-        struct flat ahead = *flat;
-        if (take_get(p, &ahead, &items[0]) && *ahead.at == OP_APPEND) {
-            count = 1;
-            flat->at = ahead.at + 1;
-        }
-    }
-    if (!*sound)
-        return MT_OK;
-    status = p->hooks->complete(p->hooks->context, p, items, count, value, p->error);
-    *sound = value->kind == MT_PICKLE_HOST;
+    if (*sound && !take_next_list(p, flat, value))
+        status = take_other_list(p, flat, value, sound);
     if (*sound && slot != MT_PICKLE_NO_SLOT)
         p->memo[slot] = mt_memo_word(*value);
     return status;
@@ -185,41 +289,6 @@ static enum mt_status take_pair(struct mt_pickle *p, struct flat *flat,
     return status;
 }
 
-/* The same short text as in this field of the previous dictionary, memoized again. Most writers do
- * this with equal texts that are different objects. */
-static inline bool take_known_text(struct mt_pickle *p, struct flat *flat,
-                                   const struct mt_flat_text *known, struct mt_pickle_value *value)
-{
-    if (!known->mask || ((load_u64(flat->at) ^ known->bytes) & known->mask) != 0)
-        return false;
-    flat->at += known->length;
-    *value = known->value;
-    p->memo[flat->memo_count++] = mt_memo_word(*value);
-    return true;
-}
-
-/* Texts of at most 5 bytes: opcode, length, text and MEMOIZE fit in a word. */
-static enum mt_status take_short_text(struct mt_pickle *p, struct flat *flat,
-                                      struct mt_flat_text *known, struct mt_pickle_value *value,
-                                      bool *sound)
-{
-    const unsigned char *begin = flat->at;
-    size_t length = begin[1] + 3u;
-    enum mt_status status;
-
-    if (take_known_text(p, flat, known, value))
-        return MT_OK;
-    status = take_text(p, flat, 2, begin[1], value, sound);
-    known->mask = 0;
-    if (status == MT_OK && *sound && length <= 8 && begin[length - 1] == OP_MEMOIZE) {
-        known->mask = UINT64_MAX >> (64 - 8 * length);
-        known->bytes = load_u64(begin) & known->mask;
-        known->length = (uint32_t)length;
-        known->value = *value;
-    }
-    return status;
-}
-
 static inline enum mt_status take_value(struct mt_pickle *p, struct flat *flat, size_t field,
                                         bool *sound)
 {
@@ -236,7 +305,7 @@ static inline enum mt_status take_value(struct mt_pickle *p, struct flat *flat, 
     case OP_BINGET:
     case OP_LONG_BINGET: *sound = take_get(p, flat, value); return MT_OK;
     case OP_EMPTY_LIST: return take_list(p, flat, value, sound);
-    case OP_SHORT_BINUNICODE: return take_short_text(p, flat, &p->flat_texts[field], value, sound);
+    case OP_SHORT_BINUNICODE: return take_text(p, flat, 2, at[1], value, sound);
     case OP_BINUNICODE: return take_text(p, flat, 5, load_u32(at + 1), value, sound);
     case OP_NEWTRUE:
     case OP_NEWFALSE:
@@ -247,15 +316,20 @@ static inline enum mt_status take_value(struct mt_pickle *p, struct flat *flat, 
     }
 }
 
+static inline bool is_known_key(const struct mt_flat_field *known, const unsigned char *at)
+{
+    return ((load_u64(at) ^ known->key) & known->key_mask) == 0;
+}
+
 /* Keys usually have the same order and the same bytes as in the previous dictionary, so they are
  * already known. */
-static inline bool take_key(struct mt_pickle *p, struct flat *flat, size_t field)
+static bool take_key(struct mt_pickle *p, struct flat *flat, size_t field)
 {
-    struct mt_flat_key *key = &p->flat_keys[field];
+    struct mt_flat_field *known = &p->flat_fields[field];
     const unsigned char *begin = flat->at;
 
-    if (field < p->flat_key_count && ((load_u64(begin) ^ key->bytes) & key->mask) == 0) {
-        flat->at += key->length;
+    if (field < p->flat_key_count && is_known_key(known, begin)) {
+        flat->at += known->key_length;
         return true;
     }
     p->flat_key_count = field;
@@ -263,11 +337,121 @@ static inline bool take_key(struct mt_pickle *p, struct flat *flat, size_t field
     if (!take_get(p, flat, &p->flat_items[2 * field]) ||
         p->flat_items[2 * field].kind != MT_PICKLE_TEXT)
         return false;
-    key->length = (uint32_t)(flat->at - begin);
-    key->mask = (UINT64_C(1) << 8 * key->length) - 1;
-    key->bytes = load_u64(begin) & key->mask;
+    *known = (struct mt_flat_field){.key_length = (uint32_t)(flat->at - begin)};
+    known->key_mask = (UINT64_C(1) << 8 * known->key_length) - 1;
+    known->key = load_u64(begin) & known->key_mask;
     p->flat_key_count = field + 1;
     return true;
+}
+
+static uint64_t mask_of(size_t length)
+{
+    return length >= 8 ? UINT64_MAX : (UINT64_C(1) << 8 * length) - 1;
+}
+
+/* Remembers the bytes of a field, if the same bytes always have the same effect. A memo operation
+ * must be MEMOIZE, which does not name its slot. */
+static void learn_field(struct mt_pickle *p, size_t field, const unsigned char *begin,
+                        size_t length, bool memoizes)
+{
+    struct mt_flat_field *known = &p->flat_fields[field];
+    const unsigned char *value = begin + known->key_length;
+    size_t text_length = known->key_length + 2u + value[1];
+
+    if (known->changes++ > MAX_CHANGES || length > 2 * sizeof known->bytes[0] ||
+        p->flat_items[2 * field + 1].kind > MT_PICKLE_TEXT)
+        return;
+    if (memoizes && (*value != OP_SHORT_BINUNICODE || length != text_length + 1 ||
+                     begin[text_length] != OP_MEMOIZE))
+        return;
+    known->masks[0] = mask_of(length);
+    known->masks[1] = length > 8 ? mask_of(length - 8) : 0;
+    known->bytes[0] = load_u64(begin) & known->masks[0];
+    known->bytes[1] = load_u64(begin + 8) & known->masks[1];
+    known->length = (uint32_t)length;
+    known->memoizes = memoizes;
+}
+
+/* A field with the bytes of the previous dictionary: its items are already there. */
+static inline bool take_same_field(struct mt_pickle *p, struct flat *flat, size_t field)
+{
+    const struct mt_flat_field *known = &p->flat_fields[field];
+
+    if (!known->length || (((load_u64(flat->at) ^ known->bytes[0]) & known->masks[0]) |
+                           ((load_u64(flat->at + 8) ^ known->bytes[1]) & known->masks[1])) != 0)
+        return false;
+    if (known->memoizes)
+        p->memo[flat->memo_count++] = mt_memo_word(p->flat_items[2 * field + 1]);
+    flat->at += known->length;
+    return true;
+}
+
+/* ] MEMOIZE and the list that is expected */
+static inline bool take_usual_list(struct mt_pickle *p, struct flat *flat,
+                                   struct mt_pickle_value *value)
+{
+    flat->at += 2;
+    if (flat->at[-1] != OP_MEMOIZE || !take_next_list(p, flat, value))
+        return false;
+    p->memo[flat->memo_count++] = mt_memo_word(*value);
+    return true;
+}
+
+/* A value whose bytes change with each dictionary. */
+static inline bool take_usual_value(struct mt_pickle *p, struct flat *flat,
+                                    struct mt_pickle_value *value)
+{
+    const unsigned char *at = flat->at;
+
+    if (*at == OP_EMPTY_LIST)
+        return take_usual_list(p, flat, value);
+    if (!integers[*at].is_integer)
+        return take_get(p, flat, value);
+    return !(at[0] == OP_BININT1 && at[2] == OP_BININT1 && at[4] == OP_TUPLE2) &&
+           take_integer(flat, value);
+}
+
+/* speed only: reads fields from `field` on as long as they look like those of the previous
+ * dictionary. Returns the number of the first other field, of which nothing is read. */
+static size_t take_usual_fields(struct mt_pickle *p, struct flat *flat, size_t field)
+{
+    const unsigned char *limit = p->end - MAX_FIELD_BYTES;
+    struct flat here = *flat;
+
+    for (; field < p->flat_key_count && here.at < limit; field++) {
+        struct mt_flat_field *known = &p->flat_fields[field];
+        struct flat ahead = here;
+        struct mt_pickle_value value;
+
+        if (take_same_field(p, &here, field))
+            continue;
+        ahead.at += known->key_length;
+        if (known->changes <= MAX_CHANGES || !is_known_key(known, here.at) ||
+            !take_usual_value(p, &ahead, &value))
+            break;
+        known->length = 0;
+        p->flat_items[2 * field + 1] = value;
+        here = ahead;
+    }
+    *flat = here;
+    return field;
+}
+
+static enum mt_status take_field(struct mt_pickle *p, struct flat *flat, size_t field, bool *sound)
+{
+    struct flat begin = *flat;
+    enum mt_status status;
+
+    *sound =
+        field < MT_FLAT_FIELDS && flat->at < p->end - MAX_FIELD_BYTES && take_key(p, flat, field);
+    if (!*sound)
+        return MT_OK;
+    p->flat_fields[field].length = 0;
+    status = take_value(p, flat, field, sound);
+    if (status == MT_OK && *sound)
+        learn_field(p, field, begin.at, (size_t)(flat->at - begin.at),
+                    flat->memo_count > begin.memo_count);
+    return status;
 }
 
 static enum mt_status make_room(struct mt_pickle *p)
@@ -285,17 +469,14 @@ static enum mt_status make_room(struct mt_pickle *p)
 static enum mt_status take_fields(struct mt_pickle *p, struct flat *flat, size_t *count,
                                   bool *sound)
 {
-    const unsigned char *limit = p->end - MAX_FIELD_BYTES;
     enum mt_status status = MT_OK;
-    size_t field = 0;
+    size_t field = take_usual_fields(p, flat, 0);
 
     while (*flat->at != OP_SETITEMS) {
-        *sound = field < MT_FLAT_FIELDS && flat->at < limit && take_key(p, flat, field);
-        if (*sound)
-            status = take_value(p, flat, field, sound);
+        status = take_field(p, flat, field, sound);
         if (!*sound || status != MT_OK)
             return status;
-        field++;
+        field = take_usual_fields(p, flat, field + 1);
     }
     flat->at++;
     *count = 2 * field;

@@ -239,7 +239,7 @@ enum mt_status mt_machine_put(struct mt_pickle *p, uint64_t slot)
     if (slot >= p->memo_count)
         status = make_slot(p, slot);
     else
-        p->flat_key_count = 0; /* it may have been a key */
+        mt_flat_forget(p);
     if (status != MT_OK)
         return status;
     word = mt_memo_word(value);

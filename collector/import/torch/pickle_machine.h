@@ -19,10 +19,32 @@ enum { MT_PICKLE_WINDOW = 256 * 1024, MT_PICKLE_MARGIN = 16 * 1024 };
 /* Limits of pickle_flat.c; larger dictionaries take the general path. */
 enum { MT_FLAT_FIELDS = 16, MT_FLAT_LIST_ITEMS = 512 };
 
-/* The first `length` bytes of a key as the file encodes it. */
-struct mt_flat_key {
-    uint64_t bytes, mask;
-    uint32_t length;
+/* A field of the previous dictionary as the file encodes it: its key, and both key and value if
+ * they are short. */
+struct mt_flat_field {
+    uint64_t key, key_mask, bytes[2], masks[2];
+    uint32_t key_length, length; /* length 0: the value is not known */
+    uint32_t changes;            /* of the value */
+    bool memoizes;
+};
+
+/* Lists that were read before, found by their bytes: most entries of a snapshot have a list of
+ * frames of their own, equal to earlier ones. A program that repeats its steps also repeats its
+ * lists in the same order, so the next list is usually the one that came after the same few lists
+ * before. */
+enum { MT_KNOWN_LISTS = 8192, MT_KNOWN_LIST_BYTES = 1 << 20, MT_LIST_HISTORIES = 1 << 14 };
+
+struct mt_known_list {
+    uint32_t generation; /* valid if it is that of mt_known_lists */
+    uint32_t at, length; /* of its bytes, after EMPTY_LIST and MEMOIZE */
+    struct mt_pickle_value value;
+};
+
+struct mt_known_lists {
+    struct mt_known_list lists[MT_KNOWN_LISTS]; /* by the hash of the bytes */
+    uint16_t next[MT_LIST_HISTORIES];           /* by the hash of the lists before */
+    uint32_t generation, byte_count, history;
+    unsigned char bytes[MT_KNOWN_LIST_BYTES];
 };
 
 /* A container. It owns `items` while it is being filled. After a hook has replaced the
@@ -39,13 +61,6 @@ struct mt_pickle_object {
     bool complete;  /* passed to the hook */
     bool forwarded; /* as.forward is valid */
     bool shared;    /* has more references than one stack entry and memo_slot */
-};
-
-/* The first `length` bytes of a text as the file encodes it, including the memoize opcode. */
-struct mt_flat_text {
-    uint64_t bytes, mask; /* mask 0: unused */
-    uint32_t length;
-    struct mt_pickle_value value;
 };
 
 /* A recently interned text of at most 8 bytes. */
@@ -87,10 +102,10 @@ struct mt_pickle {
     struct mt_buf scratch; /* texts that do not fit in the window */
 
     /* for pickle_flat.c: keys and items of the previous dictionary */
-    struct mt_flat_key flat_keys[MT_FLAT_FIELDS];
+    struct mt_flat_field flat_fields[MT_FLAT_FIELDS];
     size_t flat_key_count;
-    struct mt_flat_text flat_texts[MT_FLAT_FIELDS];
-    uint64_t shape; /* changes with the keys */
+    struct mt_known_lists *known_lists; /* NULL if the hook does not allow it */
+    uint64_t shape;                     /* changes with the keys */
     size_t shape_items;
     bool shape_holds; /* true while a hook reads flat_items */
     struct mt_pickle_value flat_items[2 * MT_FLAT_FIELDS];
@@ -213,6 +228,9 @@ enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first
 /* Completes a value that leaves the stack. A container is passed to the hook, which may replace
  * *value. */
 enum mt_status mt_machine_complete(struct mt_pickle *p, struct mt_pickle_value *value) MT_MUST_USE;
+
+/* Call after a memo slot got another value: keys and lists may refer to it. */
+void mt_flat_forget(struct mt_pickle *p);
 
 /* Call right after EMPTY_DICT. Reads a whole dictionary of the common shape and pushes the hook's
  * result; otherwise sets *done to false and changes nothing. Needs a hook. */

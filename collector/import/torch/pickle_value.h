@@ -49,6 +49,9 @@ struct mt_pickle_hooks {
     enum mt_status (*append)(void *context, struct mt_pickle *pickle,
                              const struct mt_pickle_value *items, size_t count,
                              struct mt_pickle_value *list, bool *taken, struct mt_error *error);
+    /* Bit i: equal lists that became HOST values of kind i are interchangeable, so `complete` need
+     * not be called for each of them. For speed only. */
+    uint32_t interchangeable;
     /* Texts that get the ids 0, 1, 2, ... before reading starts. */
     const char *const *texts;
     size_t text_count;

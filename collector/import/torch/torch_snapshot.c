@@ -400,6 +400,7 @@ static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed, 
     struct mt_pickle_hooks hooks = {.context = &torch->records,
                                     .complete = mt_torch_hook,
                                     .append = mt_torch_append,
+                                    .interchangeable = 1u << MT_TORCH_STACK,
                                     .texts = mt_torch_words,
                                     .text_count = MT_WORD_COUNT,
                                     .no_short_cuts = no_short_cuts};
