@@ -43,7 +43,11 @@ struct search {
     struct row *rows;
     size_t count, expected; /* expected: total number of replays, for progress */
     size_t replays;
-    uint64_t refused; /* requests that fail without any limit: not caused by a setting */
+    uint64_t refused;   /* requests that fail without any limit: not caused by a setting */
+    struct row *trying; /* stops when another beats it; NULL = the replay goes to the end */
+    uint64_t trying_calls[MT_MAX_DEVICES];
+    bool stopped;                  /* the last replay stopped */
+    struct mt_integrity integrity; /* damage of the input, known after a complete pass */
 };
 
 static void show_progress(struct search *search)
@@ -66,17 +70,69 @@ static void add_device(struct mt_tune_row *row, const struct mt_replay_result *r
     row->address_ties += result->address_ties;
 }
 
+static uint64_t calls(const struct row *row)
+{
+    return row->result.device_allocs + row->result.device_frees;
+}
+
+/* Whether `a` is at least as good in every respect, and better in one. */
+static bool beats(const struct row *a, const struct row *b)
+{
+    uint64_t peak_a = a->result.reserved_peak_bytes, peak_b = b->result.reserved_peak_bytes;
+
+    if (peak_a > peak_b || calls(a) > calls(b))
+        return false;
+    return peak_a < peak_b || calls(a) < calls(b) || a->option_count < b->option_count ||
+           (a->option_count == b->option_count && a < b); /* the first among equals */
+}
+
+static bool is_beaten(const struct search *search, const struct row *row)
+{
+    for (size_t i = 0; i < search->count; i++)
+        if (&search->rows[i] != row && search->rows[i].result.serves &&
+            beats(&search->rows[i], row))
+            return true;
+    return false;
+}
+
+/* Peaks and calls only grow, so a row that is beaten stays beaten. The events of a call come before
+ * the request that caused it. */
+static enum mt_status stop_if_beaten(void *context, const struct mt_event *event,
+                                     const struct mt_replay_view *view)
+{
+    struct search *search = context;
+    struct mt_tune_row *row = &search->trying->result;
+    uint64_t *before, now;
+
+    if (event->kind != MT_EVENT_ALLOC || event->device >= MT_MAX_DEVICES)
+        return MT_OK;
+    before = &search->trying_calls[event->device];
+    now = view->counters->device_allocs + view->counters->device_frees;
+    if (now == *before)
+        return MT_OK;
+    row->reserved_peak_bytes = mt_max_u64(row->reserved_peak_bytes, view->counters->reserved.peak);
+    row->device_allocs += now - *before;
+    *before = now;
+    search->stopped = is_beaten(search, search->trying);
+    return search->stopped ? MT_END : MT_OK;
+}
+
 static enum mt_status replay(struct search *search, const char *policy, uint64_t limit_bytes,
                              struct mt_tune_row *row, uint64_t *failed)
 {
     const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
+    const struct mt_replay_observer observer = {search, stop_if_beaten, NULL};
     enum mt_status status = mt_source_rewind(search->source, search->error);
     size_t i;
 
+    search->stopped = false;
+    memset(search->trying_calls, 0, sizeof search->trying_calls);
     if (status == MT_OK)
-        status = mt_replay_run(search->source, &options, NULL, search->replay, search->error);
+        status = mt_replay_run(search->source, &options, search->trying ? &observer : NULL,
+                               search->replay, search->error);
     if (status != MT_OK)
         return status;
+    row->reserved_peak_bytes = row->device_allocs = 0;
     *failed = 0;
     for (i = 0; i < search->replay->device_count; i++) {
         add_device(row, &search->replay->devices[i]);
@@ -121,8 +177,10 @@ static enum mt_status try_config(struct search *search, const struct mt_pytorch_
         return MT_OK;
     (void)snprintf(policy, sizeof policy, "pytorch:%s", row->result.conf);
     row->option_count = count_options(row->result.conf);
+    search->trying = search->options->limit_bytes ? NULL : row; /* see keep_sure */
     status = replay(search, policy, search->options->limit_bytes, &row->result, &failed);
-    row->result.serves = failed <= search->refused;
+    search->trying = NULL;
+    row->result.serves = !search->stopped && failed <= search->refused;
     search->count += status == MT_OK;
     return status;
 }
@@ -182,31 +240,9 @@ static enum mt_status refine(struct search *search, const struct mt_pytorch_conf
     return status;
 }
 
-static uint64_t calls(const struct row *row)
-{
-    return row->result.device_allocs + row->result.device_frees;
-}
-
-/* Whether `a` is at least as good in every respect, and better in one. */
-static bool beats(const struct row *a, const struct row *b)
-{
-    uint64_t peak_a = a->result.reserved_peak_bytes, peak_b = b->result.reserved_peak_bytes;
-
-    if (peak_a > peak_b || calls(a) > calls(b))
-        return false;
-    return peak_a < peak_b || calls(a) < calls(b) || a->option_count < b->option_count ||
-           (a->option_count == b->option_count && a < b); /* the first among equals */
-}
-
 static bool is_on_front(const struct search *search, const struct row *row)
 {
-    size_t i;
-
-    for (i = 0; row->result.serves && i < search->count; i++)
-        if (&search->rows[i] != row && search->rows[i].result.serves &&
-            beats(&search->rows[i], row))
-            return false;
-    return row->result.serves;
+    return row->result.serves && !is_beaten(search, row);
 }
 
 MT_DEFINE_POINTER_ORDER(by_peak, struct row,
@@ -386,6 +422,7 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
     if (status == MT_OK)
         status =
             replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);
+    search->integrity = search->source->integrity;
     if (status != MT_OK)
         return status;
     if (search->replay->is_driver_level ||
@@ -407,6 +444,8 @@ static enum mt_status run(struct search *search, struct mt_tune_summary *summary
         status = try_grid(search);
     if (status == MT_OK)
         status = try_around_front(search);
+    if (search->stopped)
+        search->source->integrity = search->integrity;
     return status == MT_OK ? answer(search, summary) : status;
 }
 

@@ -75,27 +75,37 @@ static uint64_t calls(const struct mt_tune_row *row)
     return row->device_allocs + row->device_frees;
 }
 
+/* A whole replay of a setting. */
+static void measure(struct mt_source *source, const char *conf, uint64_t limit_bytes,
+                    uint64_t *peak, uint64_t *made)
+{
+    char policy[256];
+    const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
+    struct mt_error error = {0};
+
+    snprintf(policy, sizeof policy, "pytorch:%s", conf);
+    *peak = *made = 0;
+    assert_int_equal(mt_source_rewind(source, &error), MT_OK);
+    assert_int_equal(mt_replay_run(source, &options, NULL, &replay, &error), MT_OK);
+    for (size_t i = 0; i < replay.device_count; i++) {
+        const struct mt_counters *counters = &replay.devices[i].counters;
+
+        *peak = counters->reserved.peak > *peak ? counters->reserved.peak : *peak;
+        *made += counters->device_allocs + counters->device_frees;
+    }
+}
+
 /* Every row equals a replay of that setting, and no row dominates another. */
 static void check_front(struct mt_source *source, uint64_t limit_bytes)
 {
-    struct mt_error error = {0};
     size_t i, k;
 
     assert_true(summary.front_count > 0);
     for (i = 0; i < summary.front_count; i++) {
         const struct mt_tune_row *row = &summary.front[i];
-        struct mt_replay_options options = {.limit_bytes = limit_bytes};
-        uint64_t peak = 0, made = 0;
-        char policy[256];
-        snprintf(policy, sizeof policy, "pytorch:%s", row->conf);
-        options.policy = policy;
-        assert_int_equal(mt_source_rewind(source, &error), MT_OK);
-        assert_int_equal(mt_replay_run(source, &options, NULL, &replay, &error), MT_OK);
-        for (k = 0; k < replay.device_count; k++) {
-            const struct mt_counters *counters = &replay.devices[k].counters;
-            peak = counters->reserved.peak > peak ? counters->reserved.peak : peak;
-            made += counters->device_allocs + counters->device_frees;
-        }
+        uint64_t peak, made;
+
+        measure(source, row->conf, limit_bytes, &peak, &made);
         assert_int_equal(row->reserved_peak_bytes, peak);
         assert_int_equal(calls(row), made);
         assert_true(row->serves);
@@ -103,6 +113,31 @@ static void check_front(struct mt_source *source, uint64_t limit_bytes)
             assert_true(summary.front[k].reserved_peak_bytes < row->reserved_peak_bytes);
             assert_true(calls(&summary.front[k]) > calls(row));
         }
+    }
+}
+
+/* Replays that stopped early stopped rightly: a row is at least as good as each setting. */
+static void check_that_none_is_missing(struct mt_source *source)
+{
+    static const char *const splits[] = {"", ",max_split_size_mb:21", ",max_split_size_mb:64",
+                                         ",max_split_size_mb:256"};
+    static const char *const divisions[] = {"", ",roundup_power2_divisions:2",
+                                            ",roundup_power2_divisions:4",
+                                            ",roundup_power2_divisions:16"};
+
+    for (size_t i = 0; i < 32; i++) {
+        uint64_t peak, made;
+        char conf[200];
+        bool found = false;
+
+        snprintf(conf, sizeof conf, "expandable_segments:%s%s%s", i % 2 ? "True" : "False",
+                 divisions[i / 2 % 4], splits[i / 8]);
+        measure(source, conf, 0, &peak, &made);
+        for (size_t k = 0; k < summary.front_count; k++)
+            found |=
+                summary.front[k].reserved_peak_bytes <= peak && calls(&summary.front[k]) <= made;
+        if (!found)
+            fail_msg("the front lacks %s", conf);
     }
 }
 
@@ -115,6 +150,7 @@ static void no_row_beats_another(void **state)
     for (i = 0; i < sizeof names / sizeof *names; i++) {
         struct mt_source *source = tune(names[i], 0, false);
         check_front(source, 0);
+        check_that_none_is_missing(source);
         mt_source_close(source);
     }
 }
