@@ -11,6 +11,17 @@
 #include "grow.h"
 #include "process_memory.h"
 
+void *mt_array_copy(const void *array, size_t count, size_t entry_bytes)
+{
+    void *copy;
+
+    if (!count)
+        return NULL;
+    copy = mt_memory_new(count * entry_bytes);
+    memcpy(copy, array, count * entry_bytes);
+    return copy;
+}
+
 void mt_block_store_init(struct mt_block_store *store)
 {
     memset(store, 0, sizeof *store);
@@ -20,6 +31,13 @@ void mt_block_store_release(struct mt_block_store *store)
 {
     free(store->blocks);
     memset(store, 0, sizeof *store);
+}
+
+void mt_block_store_copy(struct mt_block_store *copy, const struct mt_block_store *store)
+{
+    *copy = *store;
+    copy->blocks = mt_array_copy(store->blocks, store->count, sizeof *store->blocks);
+    copy->capacity = store->count;
 }
 
 void mt_block_new(struct mt_block_store *store, const struct mt_block *like, uint32_t *block)
@@ -450,4 +468,13 @@ void mt_free_set_release(struct mt_free_set *set)
         free(set->leaves[i]);
     free(set->leaves);
     memset(set, 0, sizeof *set);
+}
+
+void mt_free_set_copy(struct mt_free_set *copy, const struct mt_free_set *set)
+{
+    *copy = *set;
+    copy->leaves = mt_array_copy(set->leaves, set->leaf_count, sizeof *set->leaves);
+    copy->leaf_capacity = set->leaf_count;
+    for (size_t i = 0; i < set->leaf_count; i++)
+        copy->leaves[i] = mt_array_copy(set->leaves[i], 1, sizeof *set->leaves[i]);
 }

@@ -17,6 +17,9 @@
 
 #define MT_NO_BLOCK UINT32_MAX
 
+/* Returns a copy of an array for the caller to free; NULL if it is empty. */
+void *mt_array_copy(const void *array, size_t count, size_t entry_bytes);
+
 enum mt_block_state {
     MT_BLOCK_UNUSED, /* unused slot of the store */
     MT_BLOCK_FREE,
@@ -49,6 +52,9 @@ struct mt_block_store {
 
 void mt_block_store_init(struct mt_block_store *store);
 void mt_block_store_release(struct mt_block_store *store);
+
+/* *copy becomes a copy with memory of its own. */
+void mt_block_store_copy(struct mt_block_store *copy, const struct mt_block_store *store);
 
 /* Creates a block without neighbors; copies everything of `like` except the links. May move
  * store->blocks. */
@@ -158,5 +164,8 @@ struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct
 bool mt_free_set_is_sound(const struct mt_free_set *set, const char **why);
 
 void mt_free_set_release(struct mt_free_set *set);
+
+/* *copy becomes a copy with memory of its own. */
+void mt_free_set_copy(struct mt_free_set *copy, const struct mt_free_set *set);
 
 #endif

@@ -611,6 +611,43 @@ static const char *own_doubt(const struct mt_policy *policy)
                : NULL;
 }
 
+static void copy_pool(struct mt_pytorch_pool *copy, const struct mt_pytorch_pool *pool)
+{
+    *copy = *pool;
+    copy->free_lists =
+        mt_array_copy(pool->free_lists, pool->free_list_count, sizeof *pool->free_lists);
+    copy->free_list_capacity = pool->free_list_count;
+    for (uint32_t i = 0; i < pool->free_list_count; i++) {
+        mt_free_set_copy(&copy->free_lists[i].free, &pool->free_lists[i].free);
+        mt_free_set_copy(&copy->free_lists[i].unmapped, &pool->free_lists[i].unmapped);
+    }
+}
+
+static struct mt_policy *copy(const struct mt_policy *policy, struct mt_device_model *device)
+{
+    const struct mt_pytorch *from = &policy->pytorch;
+    struct mt_policy *copied = mt_array_copy(policy, 1, sizeof *policy);
+    struct mt_pytorch *self = &copied->pytorch;
+
+    self->device = device;
+    mt_block_store_copy(&self->store, &from->store);
+    self->pools = mt_array_copy(from->pools, from->pool_count, sizeof *from->pools);
+    for (uint32_t i = 0; i < from->pool_count; i++)
+        copy_pool(&self->pools[i], &from->pools[i]);
+    self->scratch = NULL;
+    self->scratch_count = self->scratch_capacity = 0;
+    return copied;
+}
+
+static uint64_t most_growth(const struct mt_policy *policy, uint64_t size_bytes)
+{
+    const struct mt_pytorch_config *config = &policy->pytorch.config;
+
+    if (size_bytes > MAX_REQUEST || !policy->pytorch.device->only_compares)
+        return UINT64_MAX;
+    return mt_pytorch_segment_size(config, mt_pytorch_round_size(config, size_bytes));
+}
+
 static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
                          const struct mt_pytorch_free_list *free_list, enum mt_block_state state,
                          const char **why)
@@ -715,6 +752,8 @@ const struct mt_policy_ops mt_policy_pytorch = {
     .restore_segment = restore_segment,
     .restore_block = restore_block,
     .restored = restored,
+    .copy = copy,
+    .most_growth = most_growth,
     .counters = counters,
     .own_doubt = own_doubt,
     .is_sound = is_sound,

@@ -251,6 +251,13 @@ static void forget_idle_limit(struct mt_lane *lane)
     lane->device.limit_bytes = 0;
 }
 
+/* Whether a replay without a limit equals those under large limits, except that it skips requests
+ * that the run refused. Under other options, a limit also decides what a flush is (lane.c). */
+static bool is_like_large_limits(const struct mt_lane *lane)
+{
+    return lane->ops == &mt_policy_pytorch && lane->follows_options;
+}
+
 static void note_equal_limits(struct mt_lane *lane)
 {
     const struct mt_device_model *device = &lane->device;
@@ -258,12 +265,12 @@ static void note_equal_limits(struct mt_lane *lane)
 
     result->same_from_bytes = device->limit_bytes;
     result->same_until_bytes = device->limit_bytes + 1;
-    if (!device->only_compares || !device->limit_bytes)
+    if (!device->only_compares || (!device->limit_bytes && !is_like_large_limits(lane)))
         return;
     result->same_from_bytes = mt_max_u64(device->most_accepted_bytes, 1);
     result->same_until_bytes = device->least_refused_bytes;
-    MT_ASSERT(result->same_from_bytes <= device->limit_bytes &&
-              result->same_until_bytes > device->limit_bytes);
+    MT_ASSERT(!device->limit_bytes || (result->same_from_bytes <= device->limit_bytes &&
+                                       result->same_until_bytes > device->limit_bytes));
 }
 
 static void close_lane(struct mt_lane *lane, const struct mt_source *source)
@@ -488,15 +495,16 @@ static void leave_out(struct mt_one_replay *replay, uint16_t device)
 }
 
 static INLINE enum mt_status replay_event(struct mt_one_replay *replay,
-                                          const struct mt_event *event, struct mt_error *error)
+                                          const struct mt_event *event, struct mt_replay_view *view,
+                                          struct mt_error *error)
 {
     static const struct mt_counters nothing;
-    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION, 0, false};
     struct mt_event copy;
     enum mt_status status = MT_OK;
 
+    *view = (struct mt_replay_view){&nothing, 0, 0, MT_NO_ALLOCATION, 0, false};
     if (event->kind == MT_EVENT_ALLOC) /* its number, also if no lane simulates it */
-        view.allocation = replay->allocations++;
+        view->allocation = replay->allocations++;
     if (replay->restoring && !is_initial(event))
         status = finish_restoring(replay);
     if (event->device >= MT_MAX_DEVICES && mt_event_is_memory(event))
@@ -505,10 +513,10 @@ static INLINE enum mt_status replay_event(struct mt_one_replay *replay,
         (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)) {
         if (replay->watching && watch_limit(replay, event))
             return MT_END;
-        status = simulate(replay, &event, &copy, &view, error);
+        status = simulate(replay, &event, &copy, view, error);
     }
     if (status == MT_OK && replay->observer)
-        status = replay->observer->event(replay->observer->context, event, &view);
+        status = replay->observer->event(replay->observer->context, event, view);
     return status;
 }
 
@@ -570,6 +578,7 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
 enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *error)
 {
     struct mt_window window;
+    struct mt_replay_view view;
     enum mt_status status = MT_OK;
 
     window_init(&window, replay->source);
@@ -577,10 +586,90 @@ enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *
     while (status == MT_OK) {
         struct mt_event *event = window_next(&window, &status, error);
         if (event)
-            status = replay_event(replay, event, error);
+            status = replay_event(replay, event, &view, error);
     }
     status = finish(replay, status, error);
     window_release(&window);
+    return status;
+}
+
+/* Sets *request_bytes to the size of the request that an event is, or that is behind the group
+ * (lane.h) that begins with it. Leaves it if there is none. */
+static enum mt_status find_request(struct mt_one_replay *replay, const struct mt_event *event,
+                                   uint64_t *request_bytes, struct mt_error *error)
+{
+    const struct mt_event *next = event;
+    enum mt_status status = MT_OK;
+
+    for (size_t ahead = 0; status == MT_OK && next; ahead++) {
+        if (next->device == event->device && !is_initial(next)) {
+            if (next->kind == MT_EVENT_ALLOC || next->kind == MT_EVENT_OOM)
+                *request_bytes = mt_max_u64(next->size_bytes, 1);
+            if ((mt_event_is_memory(next) && !mt_event_is_segment(next)) ||
+                (next->kind == MT_EVENT_EMPTY_CACHE && ahead))
+                break;
+        }
+        next = window_peek(replay->window, ahead, &status, error);
+    }
+    return status == MT_END ? MT_OK : status;
+}
+
+/* Whether an event may have other results for the limits of followers than for that of their
+ * leader, or may lead to a state that cannot be copied. */
+static enum mt_status may_separate(struct mt_one_replay *leader, const struct mt_event *event,
+                                   bool *may, struct mt_error *error)
+{
+    const uint64_t least = leader->shared_limit_bytes;
+    struct mt_lane *lane;
+    uint64_t request_bytes = 0, growth;
+    enum mt_status status = MT_OK;
+
+    *may = leader->over;
+    if (*may || event->device >= MT_MAX_DEVICES ||
+        (!mt_event_is_memory(event) && event->kind != MT_EVENT_EMPTY_CACHE))
+        return MT_OK;
+    *may = event->pool || event->flags & (MT_EVENT_INITIAL | MT_EVENT_GAP | MT_EVENT_AT_ADDRESS);
+    if (!*may && !leader->lanes[event->device])
+        status = open_lane(leader, event, error);
+    lane = leader->lanes[event->device];
+    if (*may || status != MT_OK || (mt_event_is_segment(event) && lane->group_open))
+        return status;
+    status = find_request(leader, event, &request_bytes, error);
+    if (!request_bytes)
+        return status;
+    growth = lane->ops->most_growth(lane->policy, request_bytes);
+    *may = growth > least || lane->ops->counters(lane->policy)->reserved.now > least - growth;
+    return status;
+}
+
+/* Passes an event to one replay, or to the observer of a follower: its leader comes before it. */
+static enum mt_status tell(struct mt_one_replay *replay, const struct mt_event *event,
+                           struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+
+    if (!replay->leader)
+        return replay_event(replay, event, &replay->view, error);
+    if (replay->observer)
+        status = replay->observer->event(replay->observer->context, event, &replay->leader->view);
+    if (status == MT_END)
+        mt_one_replay_leave(replay);
+    return status;
+}
+
+static enum mt_status separate_all(struct mt_one_replay *replays, size_t count,
+                                   const struct mt_event *event, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < count && status == MT_OK; i++) {
+        bool may = false;
+
+        if (replays[i].shared_limit_bytes)
+            status = may_separate(&replays[i], event, &may, error);
+        if (may)
+            mt_one_replay_separate(&replays[i], replays, count);
+    }
     return status;
 }
 
@@ -588,13 +677,13 @@ enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *
 static enum mt_status tell_all(struct mt_one_replay *replays, size_t count,
                                const struct mt_event *event, size_t *left, struct mt_error *error)
 {
-    enum mt_status status = MT_OK;
+    enum mt_status status = separate_all(replays, count, event, error);
     size_t i;
 
     for (i = 0; i < count && status == MT_OK; i++) {
         if (replays[i].over)
             continue;
-        status = replay_event(&replays[i], event, error);
+        status = tell(&replays[i], event, error);
         if (status != MT_END)
             continue;
         replays[i].over = true;
@@ -611,6 +700,9 @@ static enum mt_status finish_all(struct mt_one_replay *replays, size_t count, en
     enum mt_status first = status == MT_END ? MT_OK : status;
     size_t i;
 
+    for (i = 0; i < count && first == MT_OK; i++)
+        if (replays[i].leader)
+            mt_one_replay_leave(&replays[i]);
     for (i = 0; i < count; i++) {
         enum mt_status finished = finish(&replays[i], first ? first : MT_END, error);
 

@@ -3,7 +3,11 @@
  *
  *     struct mt_one_replay replay = {.options = ..., .summary = ..., .source = ...};
  *     status = mt_one_replay_run(&replay, error);                     one pass
- *     status = mt_one_replay_run_all(list, count, listener, error);   one pass for all */
+ *     status = mt_one_replay_run_all(list, count, listener, error);   one pass for all
+ *
+ * Replays that differ only in their limits are equal until a limit refuses something. So those of
+ * one pass share their beginning: one of them, the leader, runs, and its followers get a copy of
+ * its state before the first event that may lead to a refusal. */
 #ifndef MT_ANALYZER_ONE_REPLAY_H
 #define MT_ANALYZER_ONE_REPLAY_H
 
@@ -49,6 +53,9 @@ struct mt_one_replay {
     uint64_t left_out_count;                  /* number of bits set */
     bool restoring;
     bool over; /* ended by its observer, while other replays of the same pass go on */
+    struct mt_one_replay *leader; /* whose state is also this one's; NULL = it has its own state */
+    uint64_t shared_limit_bytes;  /* of a leader: the least limit of all; 0 = has no followers */
+    struct mt_replay_view view;   /* of the last event */
 };
 
 /* Returns true if the replay's source has only events of the driver (source.h). */
@@ -57,6 +64,15 @@ bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay);
 /* Reads the source from its start to its end, or until the observer returns MT_END. Fills the
  * summary. */
 enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *error) MT_MUST_USE;
+
+/* Before a pass for all: makes the replay follow one of the replays before it in the list if they
+ * differ only in their limits. */
+void mt_one_replay_follow(struct mt_one_replay *list, struct mt_one_replay *replay);
+
+/* Gives a follower a copy of the state of its leader; `separate` does so for all its followers. */
+void mt_one_replay_leave(struct mt_one_replay *follower);
+void mt_one_replay_separate(struct mt_one_replay *leader, struct mt_one_replay *replays,
+                            size_t count);
 
 /* Like mt_one_replay_run, for one or more replays of one source, side by side. Each event goes to
  * the replays in their order, then to the listener (may be NULL). Stops early if every replay has

@@ -513,6 +513,8 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
         status = open_replay(&replays[opened], source, &jobs[opened], &made[opened], error);
         if (status == MT_OK)
             status = check_plain(&replays[opened], error);
+        if (status == MT_OK)
+            mt_one_replay_follow(replays, &replays[opened]);
     }
     if (status == MT_OK)
         status = mt_one_replay_run_all(replays, count, listener, error);

@@ -440,6 +440,7 @@ struct baseline {
     uint64_t died_at[MT_MAX_DEVICES], died_bytes[MT_MAX_DEVICES]; /* unless it continued */
     uint64_t impossible_bytes[MT_MAX_DEVICES];
     uint64_t unplaced[MT_MAX_DEVICES], lost_segments[MT_MAX_DEVICES];
+    bool has_failed[MT_MAX_DEVICES]; /* a request that no limit can serve */
 };
 
 /* The run ended with the refusals after which it made no requests. */
@@ -468,7 +469,21 @@ static enum mt_status watch(void *context, const struct mt_event *event,
     watch_refusals(baseline, event);
     if ((event->flags & MT_EVENT_INITIAL) && event->kind == MT_EVENT_ALLOC && !view->block_bytes)
         baseline->unplaced[event->device]++;
+    else if (event->kind == MT_EVENT_ALLOC && !view->block_bytes)
+        baseline->has_failed[event->device] = true;
     return MT_OK;
+}
+
+/* What a replay without a limit proves about limits. Under those, requests that the run refused
+ * would be tried. */
+static void keep_unlimited(struct mt_fit_trials *trials, const struct baseline *baseline,
+                           const struct mt_replay_result *result)
+{
+    const uint16_t device = result->device;
+
+    if (result->same_until_bytes == UINT64_MAX && !result->limit_bytes && !baseline->ooms[device] &&
+        !baseline->has_failed[device])
+        mt_fit_trials_keep(trials, result, baseline->unplaced[device]);
 }
 
 static void note_retries(const struct mt_replay_summary *run, struct baseline *baseline)
@@ -534,6 +549,7 @@ static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baselin
         result->impossible_bytes = baseline->impossible_bytes[from->device];
         result->recorded_retries = baseline->retries[from->device];
         result->lost_segments = baseline->lost_segments[from->device];
+        keep_unlimited(&fit->trials, baseline, from);
     }
     return status;
 }

@@ -314,6 +314,17 @@ static void prepare(const struct mt_fit_trials *trials, struct mt_fit_trial *tri
     attempt->replay.order = trial->subject.order;
 }
 
+static void note_result(struct mt_fit_trial *trial, const struct mt_replay_result *result)
+{
+    trial->has_events = true;
+    trial->from_bytes = result->same_from_bytes;
+    trial->until_bytes = result->same_until_bytes;
+    trial->recorded_addresses = result->recorded_addresses;
+    trial->address_ties = result->address_ties;
+    trial->start_reserved_bytes = result->start_reserved_bytes;
+    trial->reserved_peak_bytes = result->counters.reserved.peak;
+}
+
 static void keep(struct mt_fit_trial *trial, const struct mt_replay_summary *summary)
 {
     for (size_t i = 0; i < summary->device_count; i++) {
@@ -323,14 +334,22 @@ static void keep(struct mt_fit_trial *trial, const struct mt_replay_summary *sum
             continue;
         MT_ASSERT(result->same_from_bytes <= trial->from_bytes &&
                   result->same_until_bytes >= trial->until_bytes);
-        trial->has_events = true;
-        trial->from_bytes = result->same_from_bytes;
-        trial->until_bytes = result->same_until_bytes;
-        trial->recorded_addresses = result->recorded_addresses;
-        trial->address_ties = result->address_ties;
-        trial->start_reserved_bytes = result->start_reserved_bytes;
-        trial->reserved_peak_bytes = result->counters.reserved.peak;
+        note_result(trial, result);
     }
+}
+
+void mt_fit_trials_keep(struct mt_fit_trials *trials, const struct mt_replay_result *result,
+                        uint64_t unplaced)
+{
+    const struct mt_replay_options *replay = &trials->replay;
+    struct mt_fit_trial *trial;
+
+    mt_grow_to(&trials->known, &trials->known_capacity, trials->known_count + 1,
+               sizeof *trials->known);
+    trial = &trials->known[trials->known_count++];
+    *trial = (struct mt_fit_trial){.subject = {result->device, replay->blind, replay->order},
+                                   .unplaced = unplaced};
+    note_result(trial, result);
 }
 
 enum mt_status mt_fit_trials_read(struct mt_fit_trials *trials, struct mt_error *error)

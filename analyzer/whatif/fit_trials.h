@@ -45,6 +45,11 @@ const struct mt_fit_trial *mt_fit_trials_find(const struct mt_fit_trials *trials
                                               const struct mt_fit_subject *subject,
                                               uint64_t limit_bytes);
 
+/* Keeps the outcome of a replay with trials->replay for the limits that would have the same. It
+ * placed all requests of the run. unplaced: blocks of the initial state that failed. */
+void mt_fit_trials_keep(struct mt_fit_trials *trials, const struct mt_replay_result *result,
+                        uint64_t unplaced);
+
 /* Requests the outcome under a limit from the next reading. Returns false if that is full. */
 bool mt_fit_trials_want(struct mt_fit_trials *trials, const struct mt_fit_subject *subject,
                         uint64_t limit_bytes);

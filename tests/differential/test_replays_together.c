@@ -17,9 +17,25 @@ static const struct mt_replay_options replays[] = {
     {.policy = "pytorch:expandable_segments:True", .verify = true},
     {.policy = "bfc", .limit_bytes = 200 * MT_MIB},
     {.policy = "recorded", .no_inferred_limit = true, .no_inferred_pools = true},
+    /* These share their beginning (one_replay.h): the next four also with the second one. */
+    {.policy = "pytorch", .limit_bytes = 100 * MT_MIB, .no_inferred_pools = true},
+    {.policy = "pytorch", .limit_bytes = 4500 * MT_MIB, .no_inferred_pools = true},
+    {.policy = "pytorch", .limit_bytes = 4676 * MT_MIB, .no_inferred_pools = true},
+    {.policy = "pytorch", .limit_bytes = 64 * MT_GIB, .no_inferred_pools = true},
+    {.policy = "pytorch:expandable_segments:True", .limit_bytes = 200 * MT_MIB},
+    {.policy = "pytorch:expandable_segments:True", .limit_bytes = 4400 * MT_MIB},
+    {.policy = "pytorch:max_split_size_mb:64", .limit_bytes = 4800 * MT_MIB, .blind = true},
+    {.policy = "pytorch:max_split_size_mb:64", .limit_bytes = 4600 * MT_MIB, .blind = true},
+    /* These do not, because garbage collection computes with the limit. */
+    {.policy = "pytorch:garbage_collection_threshold:0.5", .limit_bytes = 4800 * MT_MIB},
+    {.policy = "pytorch:garbage_collection_threshold:0.5", .limit_bytes = 8000 * MT_MIB},
 };
 
-enum { COUNT = MT_ARRAY_LEN(replays), STOPS = 1 /* whose observer stops early */ };
+enum {
+    COUNT = MT_ARRAY_LEN(replays),
+    STOPS = 1,      /* whose observer stops early */
+    STOPS_LATER = 6 /* the same, in a replay that follows it */
+};
 
 /* What an observer saw. */
 struct seen {
@@ -104,6 +120,8 @@ static void assert_same(const struct mt_replay_summary *one, const struct mt_rep
         assert_int_equal(a->device, b->device);
         assert_memory_equal(&a->counters, &b->counters, sizeof a->counters);
         assert_int_equal(a->limit_bytes, b->limit_bytes);
+        assert_int_equal(a->same_from_bytes, b->same_from_bytes);
+        assert_int_equal(a->same_until_bytes, b->same_until_bytes);
         assert_int_equal(a->address_ties, b->address_ties);
         assert_int_equal(a->failed_requests, b->failed_requests);
         assert_int_equal(a->orphan_frees, b->orphan_frees);
@@ -124,12 +142,14 @@ static void compare(struct mt_source *source)
     assert_non_null(alone);
     assert_non_null(together);
     seen_alone[STOPS].most = seen_together[STOPS].most = 500;
+    seen_alone[STOPS_LATER].most = seen_together[STOPS_LATER].most = 700;
     run_one_by_one(source, alone, seen_alone);
     readings = source->readings;
     events = run_together(source, together, seen_together);
     assert_int_equal(source->readings, readings + 1);
     assert_int_equal(events, seen_alone[0].events);
     assert_int_equal(seen_together[STOPS].events, 500);
+    assert_int_equal(seen_together[STOPS_LATER].events, 700);
     for (size_t i = 0; i < COUNT; i++) {
         assert_same(&alone[i], &together[i]);
         assert_memory_equal(&seen_alone[i], &seen_together[i], sizeof seen_alone[i]);

@@ -44,14 +44,21 @@ static size_t make_program(struct mt_event *events)
     return count;
 }
 
-static bool serves(struct mt_event *events, size_t count, const char *policy, uint64_t limit_bytes)
+struct program {
+    struct mt_event events[EVENTS];
+    size_t count;
+    const char *policy;
+};
+
+static bool serves(struct program *program, struct mt_base_order order, uint64_t limit_bytes)
 {
     static struct mt_replay_summary summary;
-    const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
+    const struct mt_replay_options options = {
+        .policy = program->policy, .limit_bytes = limit_bytes, .order = order};
     struct memory_source source;
     struct mt_error error;
 
-    memory_source_init(&source, events, count, 64);
+    memory_source_init(&source, program->events, program->count, 64);
     assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
     memory_source_release(&source);
     return !summary.devices[0].failed_requests;
@@ -83,26 +90,47 @@ static unsigned check(const struct mt_fit_result *result, const bool *fits)
     return contradicts;
 }
 
+/* The answers in the other orders of addresses. */
+static void check_orders(struct program *program, const struct mt_fit_result *result)
+{
+    for (uint32_t i = 1; i < result->order_count; i++) {
+        const struct mt_fit_order *order = &result->orders[i];
+
+        assert_true(order->fit_bytes >= result->low_bytes && order->fit_bytes > MT_MIB);
+        assert_true(serves(program, order->order, order->fit_bytes));
+        assert_false(serves(program, order->order, order->fit_bytes - MT_MIB));
+    }
+}
+
+/* `summary` is to be released. */
+static void fit(struct program *program, uint32_t orders, struct mt_fit_summary *summary)
+{
+    const struct mt_fit_options options = {.policy = program->policy, .orders = orders};
+    struct memory_source source;
+    struct mt_error error;
+
+    memory_source_init(&source, program->events, program->count, 64);
+    assert_int_equal(mt_fit_run(&source.source, &options, summary, &error), MT_OK);
+    memory_source_release(&source);
+}
+
 static unsigned run_program(uint64_t seed, const char *policy)
 {
     static struct mt_fit_summary summary;
     static bool fits[LIMITS];
-    struct mt_event events[EVENTS];
-    const struct mt_fit_options options = {.policy = policy, .orders = 1};
-    struct memory_source source;
-    struct mt_error error;
+    struct program program = {.policy = policy};
     unsigned contradicts;
     uint64_t limit;
-    size_t count;
 
     random_state = seed;
-    count = make_program(events);
+    program.count = make_program(program.events);
     for (limit = 1; limit < LIMITS; limit++)
-        fits[limit] = serves(events, count, policy, limit * MT_MIB);
-    memory_source_init(&source, events, count, 64);
-    assert_int_equal(mt_fit_run(&source.source, &options, &summary, &error), MT_OK);
+        fits[limit] = serves(&program, mt_base_order_at(0), limit * MT_MIB);
+    fit(&program, 1, &summary);
     contradicts = check(&summary.devices[0], fits);
-    memory_source_release(&source);
+    mt_fit_release(&summary);
+    fit(&program, MT_BASE_ORDERS, &summary);
+    check_orders(&program, &summary.devices[0]);
     mt_fit_release(&summary);
     return contradicts;
 }

@@ -1,0 +1,112 @@
+/* Followers: replays that share the state of another one for a time. */
+#include <string.h>
+
+#include "block_store.h"
+#include "check.h"
+#include "device_model.h"
+#include "lane.h"
+#include "live_table.h"
+#include "one_replay.h"
+#include "policy.h"
+#include "util.h"
+
+static void copy_device(struct mt_device_model *copy, const struct mt_device_model *device)
+{
+    const struct mt_address_space *space = &device->space;
+
+    *copy = *device;
+    copy->ops = mt_array_copy(device->ops, device->op_count, sizeof *device->ops);
+    copy->op_capacity = device->op_count;
+    copy->bases = mt_array_copy(device->bases, device->base_count, sizeof *device->bases);
+    copy->base_capacity = device->base_count;
+    copy->space.pieces = mt_array_copy(space->pieces, space->count, sizeof *space->pieces);
+    copy->space.capacity = space->count;
+}
+
+static void copy_live(struct mt_live_table *copy, const struct mt_live_table *live)
+{
+    const struct mt_map *ids = &live->ids;
+
+    *copy = *live;
+    copy->ids.slots = mt_array_copy(ids->slots, ids->slots ? ids->mask + 1 : 0, sizeof *ids->slots);
+    copy->slots = mt_array_copy(live->slots, live->count, sizeof *live->slots);
+    copy->capacity = live->count;
+    copy->unused = mt_array_copy(live->unused, live->unused_count, sizeof *live->unused);
+    copy->unused_capacity = live->unused_count;
+}
+
+/* A copy with another limit and result. Nothing happened in a private pool, and verification is
+ * off. */
+static struct mt_lane *copy_lane(const struct mt_lane *lane, uint64_t limit_bytes,
+                                 struct mt_replay_result *result)
+{
+    struct mt_lane *copy = mt_array_copy(lane, 1, sizeof *lane);
+
+    MT_ASSERT(!lane->tracks.pool_count && !lane->tracks.blocks && !lane->restores.tiles);
+    MT_ASSERT(!result->verify.wanted && !lane->device.refusals);
+    copy->result = result;
+    copy_device(&copy->device, &lane->device);
+    copy->device.limit_bytes = limit_bytes;
+    if (lane->device.complete_waiting)
+        mt_lane_let_complete(copy);
+    copy_live(&copy->live, &lane->live);
+    copy->policy = lane->ops->copy(lane->policy, &copy->device);
+    return copy;
+}
+
+/* Whether only the limits of two replays differ. */
+static bool can_follow(const struct mt_one_replay *replay, const struct mt_one_replay *leader)
+{
+    const struct mt_replay_options *a = replay->options, *b = leader->options;
+
+    return !leader->leader && replay->policy.ops == leader->policy.ops &&
+           replay->policy.ops->copy && a->policy && b->policy && !strcmp(a->policy, b->policy) &&
+           a->limit_bytes && b->limit_bytes && a->blind == b->blind &&
+           a->order.rule == b->order.rule && a->order.seed == b->order.seed &&
+           replay->foresight == leader->foresight && !a->verify && !b->verify &&
+           !a->most_reserved_bytes && !b->most_reserved_bytes;
+}
+
+void mt_one_replay_follow(struct mt_one_replay *list, struct mt_one_replay *replay)
+{
+    struct mt_one_replay *leader = list;
+
+    while (leader < replay && !can_follow(replay, leader))
+        leader++;
+    if (leader == replay)
+        return;
+    replay->leader = leader;
+    if (!leader->shared_limit_bytes)
+        leader->shared_limit_bytes = mt_min_u64(leader->options->limit_bytes, MT_MAX_TOTAL_BYTES);
+    leader->shared_limit_bytes =
+        mt_min_u64(leader->shared_limit_bytes, replay->options->limit_bytes);
+}
+
+void mt_one_replay_leave(struct mt_one_replay *follower)
+{
+    const struct mt_one_replay *leader = follower->leader;
+
+    *follower->summary = *leader->summary;
+    follower->allocations = leader->allocations;
+    memcpy(follower->left_out, leader->left_out, sizeof follower->left_out);
+    follower->left_out_count = leader->left_out_count;
+    follower->restoring = leader->restoring;
+    for (size_t i = 0; i < MT_MAX_DEVICES; i++) {
+        const struct mt_lane *lane = leader->lanes[i];
+
+        if (lane)
+            follower->lanes[i] =
+                copy_lane(lane, follower->options->limit_bytes,
+                          &follower->summary->devices[lane->result - leader->summary->devices]);
+    }
+    follower->leader = NULL;
+}
+
+void mt_one_replay_separate(struct mt_one_replay *leader, struct mt_one_replay *replays,
+                            size_t count)
+{
+    leader->shared_limit_bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        if (replays[i].leader == leader)
+            mt_one_replay_leave(&replays[i]);
+}
