@@ -4,9 +4,8 @@
 #include "backends.h"
 #include "module.h"
 
-static const struct mt_module module = {"libmemtrace-png.so",
-                                        "this memtrace was built without cairo",
-                                        "cairo (Debian: libcairo2)"};
+static const struct mt_module module = {
+    "libmemtrace-png.so", "this memtrace was built without cairo", "cairo (Debian: libcairo2)"};
 
 bool mt_png_available(struct mt_error *error)
 {

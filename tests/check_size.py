@@ -13,11 +13,11 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 229,  # long options of all commands, without --help; plan has 13, sql has ten
-    ".c files": 547,  # of the product, like the next three; view has six, databases ten
+    ".c files": 548,  # of the product, like the next three; view has six, databases ten
     ".h files": 405,  # png_pack.h: PNG without libpng
-    "lines of C": 206000,  # imports 6,000; databases and SQL 2,700; view 1,800; ring 1,900; Perfetto 1,600
+    "lines of C": 207600,  # imports 6,400; databases and SQL 2,700; ring 2,100; view 1,800; Perfetto 1,600; shared replays 600; PNG 500
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 89100,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 89900,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -26,7 +26,7 @@ LARGE_FOLDERS = {
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
     "tests": 87,
-    "tests/fuzz": 58,
+    "tests/fuzz": 59,
     "tests/fuzz/seeds": 133,
     "tests/golden": 771,
     "tests/inject": 54,
