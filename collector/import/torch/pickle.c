@@ -368,12 +368,6 @@ static enum mt_status prepare(struct mt_pickle *p)
     if (!p->window)
         return mt_pickle_no_memory(p);
     p->at = p->end = p->window;
-    if (p->hooks && p->hooks->interchangeable && !p->hooks->no_short_cuts) {
-        p->known_lists = calloc(1, sizeof *p->known_lists);
-        if (!p->known_lists)
-            return mt_pickle_no_memory(p);
-        p->known_lists->generation = 1;
-    }
     for (i = 0; p->hooks && i < p->hooks->text_count; i++) {
         const char *text = p->hooks->texts[i];
         uint32_t id;

@@ -10,6 +10,7 @@
  * or a list that was read before; their bytes are compared, not parsed. A dictionary of another
  * shape, or near the end of the window, is left to the ordinary opcodes: nothing has changed until
  * then, so the result is the same. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "pickle_machine.h"
@@ -228,10 +229,21 @@ static bool take_items(struct mt_pickle *p, struct flat *flat, size_t *count)
     return true;
 }
 
+/* Returns NULL if the hook does not allow it, or if there is no memory: the result is the same. */
+static struct mt_known_lists *lists_of(struct mt_pickle *p)
+{
+    if (!p->known_lists && p->hooks->interchangeable) {
+        p->known_lists = calloc(1, sizeof *p->known_lists);
+        if (p->known_lists)
+            p->known_lists->generation = 1;
+    }
+    return p->known_lists;
+}
+
 static enum mt_status take_other_list(struct mt_pickle *p, struct flat *flat,
                                       struct mt_pickle_value *value, bool *sound)
 {
-    struct mt_known_lists *known = p->known_lists;
+    struct mt_known_lists *known = lists_of(p);
     const unsigned char *begin = flat->at;
     enum mt_status status;
     size_t count, length;

@@ -104,7 +104,7 @@ struct mt_pickle {
     /* for pickle_flat.c: keys and items of the previous dictionary */
     struct mt_flat_field flat_fields[MT_FLAT_FIELDS];
     size_t flat_key_count;
-    struct mt_known_lists *known_lists; /* NULL if the hook does not allow it */
+    struct mt_known_lists *known_lists; /* NULL until the first list */
     uint64_t shape;                     /* changes with the keys */
     size_t shape_items;
     bool shape_holds; /* true while a hook reads flat_items */
