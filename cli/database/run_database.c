@@ -26,6 +26,10 @@ static int check_named(const char *path, const struct mt_database_file *header)
         mt_message("cannot read '%s': its tables have version %u and are from a newer memtrace, "
                    "this one knows version %d: upgrade memtrace, or export the recording again",
                    path, (unsigned)header->version, MT_DATABASE_VERSION);
+    else if (header->version < MT_DATABASE_VERSION)
+        mt_message("cannot read '%s': its tables have version %u, this memtrace makes version %d: "
+                   "export the recording again",
+                   path, (unsigned)header->version, MT_DATABASE_VERSION);
     else if (header->is_being_changed)
         mt_message(
             "cannot read '%s': a change by another program is not complete: open and close it "

@@ -20,7 +20,7 @@ struct read {
 static struct read read_bytes(const char *bytes, size_t length)
 {
     struct read read = {.error = {.text = ""}};
-    char *copy = malloc(length + 1); /* sanitizers see a byte read after it */
+    char *copy = malloc(length ? length : 1); /* sanitizers see a byte read after it */
     struct mt_event_batch batch;
     struct mt_feed *feed;
 

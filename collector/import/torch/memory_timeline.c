@@ -55,7 +55,15 @@ static bool is_known(const int64_t numbers[NUMBERS])
            numbers[CATEGORY] < (int64_t)MT_ARRAY_LEN(categories);
 }
 
-/* A timeline with sums begins with a list of times. */
+/* Small numbers, perhaps of a later PyTorch. A timeline with sums begins with a list of times. */
+static bool may_be_known(const int64_t numbers[NUMBERS])
+{
+    enum { MOST = 255 };
+
+    return numbers[ACTION] >= 0 && numbers[ACTION] <= MOST && numbers[CATEGORY] >= 0 &&
+           numbers[CATEGORY] <= MOST;
+}
+
 bool mt_memory_timeline_probe(const void *bytes, size_t length)
 {
     static const char marks[] = "[[,,,]";
@@ -75,7 +83,7 @@ bool mt_memory_timeline_probe(const void *bytes, size_t length)
         if (*at++ != marks[i])
             return false;
     }
-    return is_known(numbers);
+    return may_be_known(numbers);
 }
 
 static uint64_t bytes_of(uint64_t key)
@@ -318,8 +326,8 @@ static enum mt_status prepare(struct timeline *timeline)
     header->framework = "PyTorch";
     header->has_free_requested = true;
     header->not_recorded = "addresses: those of the blocks are made up\n"
-                           "which of equal blocks is freed: the last one counts\n"
-                           "blocks that change the category: they are freed and allocated\n"
+                           "which of several equal blocks is freed: the last one is assumed\n"
+                           "changes of category: each is a free and an allocation\n"
                            "the device, stacks, segments, streams, requested sizes\n";
     for (size_t i = 0; i < MT_ARRAY_LEN(categories); i++)
         if (mt_symbols_string(symbols, categories[i], strlen(categories[i]), &timeline->names[i]))
