@@ -719,9 +719,14 @@ class Alone(Programs):
             "l = [0, 0]; print(dist.recv_object_list(l, src=5, group='gloo group'), l, len(dist.calls))\n"
             "from memtrace_dry_run import objects; objects.PATIENCE_S = 0\n"
             "print(dist.recv_object_list(l, src=5, group='gloo group'), l, len(dist.calls))\n"
-            "dist.send_object_list(['mine'], dst=4); print(dist.calls[-1])\n", MEMTRACE_DRY_RUN_OBJECTS=stem)
-        self.assertEqual(lines, ["5 [('shape', 7), None] 2", "5 [('shape', 7), None] 2", "('send', 4)"])
-        self.assertEqual(self.only(notes)["answers"]["object"]["count"], 1)
+            "dist.send_object_list(['mine'], dst=4); print(dist.calls[-1])\n"
+            "dist.send_object_list(['mine'], dst=6); objects.PATIENCE_S = 1e9; dist.recv_object_list(l, src=6, group='gloo group')\n",
+            MEMTRACE_DRY_RUN_OBJECTS=stem, MEMTRACE_DRY_RUN_RANKS="3,4,5")
+        self.assertEqual([line for line in lines if not line.startswith("memtrace: rank 3 waited")],
+                         ["5 [('shape', 7), None] 2", "5 [('shape', 7), None] 2", "('send', 4)"])
+        self.assertEqual(len(lines), 4)
+        self.assertEqual(self.only(notes)["answers"]["object"]["count"], 2)
+        self.assertFalse(pathlib.Path(stem + "-3-6-1").exists())
         with open(stem + "-3-4-1", "rb") as file:
             self.assertEqual(pickle.load(file), ["mine"])
 

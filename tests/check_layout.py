@@ -203,7 +203,9 @@ def faults_of(browser, page, width, shots):
     for scheme in SCHEMES:
         browser.devtools("Emulation.setEmulatedMedia", media="",
                          features=[{"name": "prefers-color-scheme", "value": scheme}])
-        browser.wait("true")
+        # The page draws again at the next frame.
+        browser.run("window.frames_seen = 0; requestAnimationFrame(() => requestAnimationFrame(() => window.frames_seen = 2))")
+        browser.wait("window.frames_seen === 2")
         for font in FONTS:
             found, count = browser.run(MEASURE, font)
             faults += [f"{scheme}, {font}: {fault}" for fault in found]

@@ -411,7 +411,16 @@ void mt_job_describe_steps(struct mt_job_words *words)
         last);
 }
 
-/* Tenants whose unused memory would have been enough for the request that failed. */
+/* Whether the request could have been served if the tenant had held only what it used: the device
+ * was full, not a limit of the process that was refused. */
+static bool would_do(const struct mt_job_tenant *tenant, const struct mt_rank_record *refused)
+{
+    return tenant->record != refused && tenant->refusal_unused_bytes &&
+           refused->death_free_bytes < refused->death_wanted_bytes &&
+           mt_add_most_u64(tenant->refusal_unused_bytes, refused->death_free_bytes) >=
+               refused->death_wanted_bytes;
+}
+
 static void describe_unused(struct mt_job_words *words, const struct mt_job_device *device)
 {
     const struct mt_rank_record *refused = device->refused ? device->refused->record : NULL;
@@ -420,11 +429,11 @@ static void describe_unused(struct mt_job_words *words, const struct mt_job_devi
     for (uint32_t i = 0; refused && i < device->tenant_count; i++) {
         const struct mt_job_tenant *tenant = &device->tenants[i];
 
-        if (tenant != device->refused &&
-            tenant->refusal_unused_bytes >= refused->death_wanted_bytes)
+        if (would_do(tenant, refused))
             say(words, MT_JOB_TOPIC_DEVICES,
                 "when %s was refused %s, %s held %s, of which at least %s was cached and not in "
-                "use: let that process give it back first (torch.cuda.empty_cache() in PyTorch)",
+                "use: let that process give it back first (in PyTorch, torch.cuda.empty_cache() "
+                "returns what is in segments without live blocks)",
                 refused->trace_name, mt_format_bytes(wanted, refused->death_wanted_bytes),
                 tenant->record->trace_name, mt_format_bytes(held, tenant->refusal_bytes),
                 mt_format_bytes(unused, tenant->refusal_unused_bytes));

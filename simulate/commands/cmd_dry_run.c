@@ -184,8 +184,21 @@ static int check_first(const struct mt_sweep_request *request)
     return code;
 }
 
+/* "0,1,7": the ranks of the point of runs[first], which are neighbors. *end: the next point. */
+static const char *ranks_of_point(struct mt_sweep_plan *plan, size_t first, size_t *end)
+{
+    const struct mt_sweep *sweep = &plan->sweep;
+    const char *ranks = "";
+
+    for (*end = first;
+         *end < sweep->run_count && sweep->runs[*end].point == sweep->runs[first].point; ++*end)
+        ranks = mt_arena_printf(&plan->arena, "%s%s%llu", ranks, *end > first ? "," : "",
+                                (unsigned long long)sweep->runs[*end].rank.rank);
+    return ranks;
+}
+
 /* Ranks of a point leave objects to each other in files beside the traces, or in `folder` if these
- * are kept. */
+ * are kept. Returns -1 or an exit code. */
 static int connect_ranks(const struct mt_sweep_request *request, struct mt_temporary_folder *folder)
 {
     struct mt_sweep *sweep = &request->plan->sweep;
@@ -196,10 +209,17 @@ static int connect_ranks(const struct mt_sweep_request *request, struct mt_tempo
         mt_message("cannot create a folder for the ranks in $TMPDIR: %s", strerror(errno));
         return MT_EXIT_OUTPUT;
     }
-    for (size_t i = 0; i < sweep->run_count; i++)
-        sweep->runs[i].rank.objects = mt_arena_printf(
+    for (size_t first = 0, end; first < sweep->run_count; first = end) {
+        const char *ranks = ranks_of_point(request->plan, first, &end);
+        const char *objects = mt_arena_printf(
             &request->plan->arena, "%s/objects-%zu",
-            request->keeps_traces ? folder->path : request->folder, sweep->runs[i].point);
+            request->keeps_traces ? folder->path : request->folder, sweep->runs[first].point);
+
+        for (size_t i = first; i < end; i++) {
+            sweep->runs[i].rank.objects = objects;
+            sweep->runs[i].rank.companions = ranks;
+        }
+    }
     return -1;
 }
 

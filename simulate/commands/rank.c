@@ -361,7 +361,7 @@ bool mt_rank_set_environment(const struct mt_rank *rank)
            set("GROUP_WORLD_SIZE", rank->world / rank->local_world) &&
            !setenv("MASTER_ADDR", "127.0.0.1", 1) && !setenv("MASTER_PORT", "29500", 1) &&
            !setenv("MEMTRACE_DRY_RUN_ALONE", "1", 1) &&
-           !(rank->objects ? setenv("MEMTRACE_DRY_RUN_OBJECTS", rank->objects, 1)
-                           : unsetenv("MEMTRACE_DRY_RUN_OBJECTS")) &&
+           !setenv("MEMTRACE_DRY_RUN_OBJECTS", rank->objects ? rank->objects : "", 1) &&
+           !setenv("MEMTRACE_DRY_RUN_RANKS", rank->companions ? rank->companions : "", 1) &&
            (!rank->is_launched || set_launched(rank));
 }

@@ -16,8 +16,9 @@ struct mt_rank {
     uint64_t rank, world;
     uint64_t local_world; /* ranks of a node, equal to its number of devices */
     bool is_launched;     /* started by torchrun, which programs can detect */
-    const char
-        *objects; /* beginning of the files in which ranks leave objects to each other; NULL */
+    /* Beginning of the files in which ranks leave objects to each other, and the ranks that do:
+     * "0,1,7". NULL: none. */
+    const char *objects, *companions;
 };
 
 /* Parses a list of ranks: "0,1,7", "0-3", or "all" for all `world` ranks. Returns -1, or the exit

@@ -79,8 +79,8 @@ static size_t channels(size_t usual)
 }
 
 /* Two H200s of one node, NCCL 2.28.9, cudaMemGetInfo before and after each operation, 2026-11-30.
- * The formula equals all measurements: by default, with NCCL_MAX_NCHANNELS 1 and 8,
- * NCCL_MIN_NCHANNELS 32, NCCL_MAX_CTAS 4 and NCCL_BUFFSIZE of 1 and 16 MiB, to within 2 MiB. */
+ * The formula is within 2 MiB of all measurements: by default, with NCCL_MAX_NCHANNELS 1 and 8,
+ * NCCL_MIN_NCHANNELS 32, NCCL_MAX_CTAS 4 and NCCL_BUFFSIZE of 1 and 16 MiB. */
 static size_t h200_bytes(int ranks, enum part part)
 {
     enum { BUFFER = 4 * MIB, ALONE = 64, COLLECTIVES = 24, PEERS = 32 };
@@ -207,7 +207,10 @@ static result load_kernels(void)
     CUdevice device;
     if (current_device(&device) != CUDA_SUCCESS || atomic_exchange(&are_loaded[device], true))
         return SUCCESS;
-    return take(&kernels, 62 * MIB);
+    result error = take(&kernels, 62 * MIB);
+    if (error != SUCCESS)
+        atomic_store(&are_loaded[device], false);
+    return error;
 }
 
 /* Takes the memory for a part, if the communicator does not have it. */
@@ -346,6 +349,8 @@ result ncclCommInitRankScalable(struct communicator **comm, int ranks, int rank,
     return make(comm, ranks, rank);
 }
 
+result ncclCommDestroy(struct communicator *comm);
+
 int memtrace_simulated_communicator(int ranks, int rank);
 
 /* Takes what a communicator for collectives takes, until the process ends. */
@@ -353,7 +358,9 @@ int memtrace_simulated_communicator(int ranks, int rank)
 {
     struct communicator *comm;
     result error = make(&comm, ranks, rank);
-    return error == SUCCESS ? connects(comm, COLLECTIVE) : error;
+    if (error == SUCCESS && (error = connects(comm, COLLECTIVE)) != SUCCESS)
+        ncclCommDestroy(comm);
+    return error;
 }
 
 static bool set_device(CUdevice device)
@@ -362,8 +369,6 @@ static bool set_device(CUdevice device)
     return cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS &&
            cuCtxSetCurrent(context) == CUDA_SUCCESS;
 }
-
-result ncclCommDestroy(struct communicator *comm);
 
 /* All ranks are in this process, each on its own device. This may be the program's first call of
  * CUDA. Then no context is current, neither before nor afterwards. */

@@ -3,7 +3,7 @@
 The process group stays PyTorch's own, so that what it allocates and which streams it uses stay as they are; NCCL is
 simulated and asks nobody. What is left to answer for the other ranks is the store, gloo, which connects processes,
 and objects that only another rank has: everybody did as this rank does. Objects that one rank sends to another one
-arrive if both are part of the dry run: stages of a pipeline send shapes so (objects.py)."""
+arrive if both are part of the dry run: stages of a pipeline send shapes this way (objects.py)."""
 import functools
 import inspect
 import os

@@ -8,11 +8,13 @@ import inspect
 import io
 import os
 import pickle
+import sys
 import time
 
 PATIENCE_S = 60 # a sender may come after its receiver, or fail
 
 _counts = {} # (sender, receiver): objects so far
+_absent = set() # senders that did not come
 
 
 def peer(distributed, bound, side):
@@ -30,13 +32,9 @@ def sending(distributed, function):
     @functools.wraps(function)
     def send_object_list(*arguments, **named):
         bound = inspect.signature(function).bind(*arguments, **named)
-        receiver = peer(distributed, bound, "dst")
-        path = _path(distributed.get_rank(), receiver)
-        if path is not None and receiver is not None:
-            with open(path + ".part", "wb") as file:
-                pickle.dump(list(bound.arguments["object_list"]), file)
-            os.replace(path + ".part", path)
-        return function(*arguments, **named)
+        result = function(*arguments, **named)
+        _leave(_path(distributed.get_rank(), peer(distributed, bound, "dst")), bound.arguments["object_list"])
+        return result
 
     return send_object_list
 
@@ -44,8 +42,13 @@ def sending(distributed, function):
 def receive(distributed, bound, sender):
     """Fills the list of a call of recv_object_list, and receives as it would. False: nothing came."""
     path = _path(sender, distributed.get_rank())
-    data = _wait(path) if path is not None and sender is not None else None
+    if path is None or sender in _absent:
+        return False
+    data = _wait(path)
     if data is None:
+        _absent.add(sender)
+        sys.stderr.write("memtrace: rank %d waited %d s for an object of rank %d: --jobs allows too few ranks at the same time, "
+                         "or that rank failed\n" % (distributed.get_rank(), PATIENCE_S, sender))
         return False
     received = pickle.loads(data)
     bound.arguments["object_list"][:] = received
@@ -53,9 +56,23 @@ def receive(distributed, bound, sender):
     return True
 
 
+def _leave(path, objects):
+    """Without room for the file, the receiver waits in vain, and this rank goes on."""
+    if path is None:
+        return
+    try:
+        with open(path + ".part", "wb") as file:
+            pickle.dump(list(objects), file)
+        os.replace(path + ".part", path)
+    except OSError as error:
+        sys.stderr.write("memtrace: cannot leave an object for another rank: %s\n" % error)
+
+
 def _path(sender, receiver):
+    """None if one of them is not part of the dry run ($MEMTRACE_DRY_RUN_RANKS: "0,1,7")."""
     stem = os.environ.get("MEMTRACE_DRY_RUN_OBJECTS")
-    if not stem:
+    ranks = os.environ.get("MEMTRACE_DRY_RUN_RANKS", "").split(",")
+    if not stem or str(sender) not in ranks or str(receiver) not in ranks:
         return None
     number = _counts[sender, receiver] = _counts.get((sender, receiver), 0) + 1
     return "%s-%s-%s-%d" % (stem, sender, receiver, number)
@@ -77,8 +94,11 @@ def _receive_tensors(distributed, bound, received):
     """Allocates and communicates like recv_object_list: sizes, then bytes."""
     import torch
 
-    group, device = bound.arguments.get("group"), bound.arguments.get("device")
-    if device is None and distributed.get_backend(group) == "nccl":
+    device = bound.arguments.get("device")
+    device_of = getattr(distributed.distributed_c10d, "_get_object_coll_device", None) # newer than PyTorch 2.4
+    if device is None and device_of is not None:
+        device = device_of(bound.arguments.get("group"))
+    elif device is None and "nccl" in distributed.get_backend(bound.arguments.get("group")):
         device = torch.device("cuda", torch.cuda.current_device())
     count = sum(_size(item) for item in received)
     for shape, dtype in ((len(received), torch.long), (count, torch.uint8)):
