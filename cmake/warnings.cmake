@@ -44,9 +44,6 @@ if(MEMTRACE_SANITIZE)
   set(conversions float-cast-overflow,float-divide-by-zero$<$<C_COMPILER_ID:Clang>:,implicit-conversion>)
   target_compile_options(mt_flags INTERFACE -fsanitize=address,undefined,${conversions}
     -fno-sanitize-recover=undefined,${conversions} -fno-omit-frame-pointer)
-  # Not in the code of tests: a third of the time to compile it.
-  target_compile_options(mt_flags INTERFACE
-    $<$<BOOL:$<TARGET_PROPERTY:MEMTRACE_IS_TEST>>:-fno-sanitize=undefined,${conversions}>)
   target_link_options(mt_flags INTERFACE -fsanitize=address,undefined)
 endif()
 if(MEMTRACE_ASSERT)
