@@ -109,8 +109,9 @@ struct mt_replay_result {
     uint64_t limit_bytes;          /* 0 = none */
     bool limit_inferred;           /* any limit in [limit_low, limit_high) gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
-    uint64_t same_from_bytes,
-        same_until_bytes;          /* any limit in [from, until) gives the same replay */
+    /* Any limit in [from, until) gives the same replay; without a limit, except that requests which
+     * the run refused are tried under one. */
+    uint64_t same_from_bytes, same_until_bytes;
     enum mt_free_order free_order; /* of PyTorch's allocator; unknown for others */
     bool free_order_found;   /* inferred by comparison: the trace names no version of PyTorch */
     uint32_t pools_inferred; /* segments whose pool the trace does not name, and that were inferred

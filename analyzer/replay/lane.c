@@ -121,15 +121,12 @@ static void show(const struct mt_lane *lane, struct mt_replay_view *view)
 static enum mt_status complete_waiting(void *context)
 {
     struct mt_lane *lane = context;
-    const struct mt_map *ids = &lane->live.ids;
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; status == MT_OK && ids->slots && i <= ids->mask; i++) {
-        struct mt_live *live;
-        if (ids->slots[i].value == MT_MAP_NONE)
-            continue;
-        live = &lane->live.slots[ids->slots[i].value];
+    /* By slot: the order of the map depends on the process's key. */
+    for (uint32_t i = 0; status == MT_OK && i < lane->live.count; i++) {
+        struct mt_live *live = &lane->live.slots[i];
+
         if (!live->free_requested || live->handle == MT_LIVE_NO_HANDLE)
             continue;
         status = lane->ops->free_completed(lane->policy, live->handle);

@@ -45,6 +45,7 @@ void mt_live_remove(struct mt_live_table *table, uint64_t addr)
         return;
     mt_grow_to(&table->unused, &table->unused_capacity, (size_t)table->unused_count + 1,
                sizeof *table->unused);
+    table->slots[slot].free_requested = false;
     table->unused[table->unused_count++] = slot;
     MT_ASSERT(slot < table->count && table->unused_count <= table->count);
     MT_ASSERT(table->ids.count + table->unused_count == table->count);

@@ -7,7 +7,8 @@
  *
  * Replays that differ only in their limits are equal until a limit refuses something. So those of
  * one pass share their beginning: one of them, the leader, runs, and its followers get a copy of
- * its state before the first event that may lead to a refusal. */
+ * its state before the first event that may lead to a refusal or to a state that cannot be copied
+ * (private pools, an initial state, given addresses), or when the leader ends. */
 #ifndef MT_ANALYZER_ONE_REPLAY_H
 #define MT_ANALYZER_ONE_REPLAY_H
 

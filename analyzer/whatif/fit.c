@@ -474,8 +474,8 @@ static enum mt_status watch(void *context, const struct mt_event *event,
     return MT_OK;
 }
 
-/* What a replay without a limit proves about limits. Under those, requests that the run refused
- * would be tried. */
+/* Keeps the outcome of the replay without a limit for the limits that change nothing. Not if the
+ * run was refused a request: a replay under a limit tries it. */
 static void keep_unlimited(struct mt_fit_trials *trials, const struct baseline *baseline,
                            const struct mt_replay_result *result)
 {

@@ -50,6 +50,19 @@ struct program {
     const char *policy;
 };
 
+/* The policy "pytorch" has the options of the run, so the events are those of its allocator. */
+static bool has_own_options(const struct program *program)
+{
+    return !strcmp(program->policy, "pytorch");
+}
+
+static void open_source(struct memory_source *source, struct program *program)
+{
+    memory_source_init(source, program->events, program->count, 64);
+    if (has_own_options(program))
+        memory_source_heap(source, "pytorch");
+}
+
 static bool serves(struct program *program, struct mt_base_order order, uint64_t limit_bytes)
 {
     static struct mt_replay_summary summary;
@@ -58,7 +71,7 @@ static bool serves(struct program *program, struct mt_base_order order, uint64_t
     struct memory_source source;
     struct mt_error error;
 
-    memory_source_init(&source, program->events, program->count, 64);
+    open_source(&source, program);
     assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
     memory_source_release(&source);
     return !summary.devices[0].failed_requests;
@@ -109,7 +122,7 @@ static void fit(struct program *program, uint32_t orders, struct mt_fit_summary 
     struct memory_source source;
     struct mt_error error;
 
-    memory_source_init(&source, program->events, program->count, 64);
+    open_source(&source, program);
     assert_int_equal(mt_fit_run(&source.source, &options, summary, &error), MT_OK);
     memory_source_release(&source);
 }
@@ -124,6 +137,8 @@ static unsigned run_program(uint64_t seed, const char *policy)
 
     random_state = seed;
     program.count = make_program(program.events);
+    for (size_t i = 0; has_own_options(&program) && i < program.count; i++)
+        program.events[i].heap = 1;
     for (limit = 1; limit < LIMITS; limit++)
         fits[limit] = serves(&program, mt_base_order_at(0), limit * MT_MIB);
     fit(&program, 1, &summary);
@@ -137,9 +152,9 @@ static unsigned run_program(uint64_t seed, const char *policy)
 
 static void answers_agree_with_every_limit(void **unused)
 {
-    static const char *const policies[] = {"pytorch:", "pytorch:expandable_segments:True",
-                                           "pytorch:garbage_collection_threshold:0.7",
-                                           "pytorch:max_split_size_mb:20"};
+    static const char *const policies[] = {
+        "pytorch:", "pytorch", "pytorch:expandable_segments:True",
+        "pytorch:garbage_collection_threshold:0.7", "pytorch:max_split_size_mb:20"};
     unsigned contradicts = 0;
     uint64_t i;
 

@@ -243,7 +243,7 @@ static struct mt_known_lists *lists_of(struct mt_pickle *p)
 static enum mt_status take_other_list(struct mt_pickle *p, struct flat *flat,
                                       struct mt_pickle_value *value, bool *sound)
 {
-    struct mt_known_lists *known = lists_of(p);
+    struct mt_known_lists *known;
     const unsigned char *begin = flat->at;
     enum mt_status status;
     size_t count, length;
@@ -253,13 +253,14 @@ static enum mt_status take_other_list(struct mt_pickle *p, struct flat *flat,
     if (!*sound)
         return MT_OK;
     length = (size_t)(flat->at - begin);
-    if (known && length && find_list(known, begin, length, &place)) {
+    known = length ? lists_of(p) : NULL;
+    if (known && find_list(known, begin, length, &place)) {
         *value = known->lists[place].value;
         return MT_OK;
     }
     status = p->hooks->complete(p->hooks->context, p, p->flat_list, count, value, p->error);
     *sound = value->kind == MT_PICKLE_HOST;
-    if (known && length && *sound && p->hooks->interchangeable >> value->host & 1) {
+    if (known && *sound && p->hooks->interchangeable >> value->host & 1) {
         know_list(known, &known->lists[place], begin, length);
         known->lists[place].value = *value;
     }

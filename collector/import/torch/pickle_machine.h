@@ -1,5 +1,5 @@
 /* Internals of the pickle reader: the machine that executes opcodes. pickle.c decodes opcodes,
- * pickle_machine.c manages stack, memo and containers, and pickle_machine.c manages the bytes. */
+ * pickle_machine.c manages stack, memo, containers and the bytes. */
 #ifndef MT_COLLECTOR_PICKLE_MACHINE_H
 #define MT_COLLECTOR_PICKLE_MACHINE_H
 
@@ -104,8 +104,9 @@ struct mt_pickle {
     /* for pickle_flat.c: keys and items of the previous dictionary */
     struct mt_flat_field flat_fields[MT_FLAT_FIELDS];
     size_t flat_key_count;
-    struct mt_known_lists *known_lists; /* NULL until the first list */
-    uint64_t shape;                     /* changes with the keys */
+    /* NULL until the first list, if the hook does not allow it, or without memory */
+    struct mt_known_lists *known_lists;
+    uint64_t shape; /* changes with the keys */
     size_t shape_items;
     bool shape_holds; /* true while a hook reads flat_items */
     struct mt_pickle_value flat_items[2 * MT_FLAT_FIELDS];
