@@ -59,7 +59,7 @@ static bool meet_loaded_pytorch(void)
  * already loaded cannot be recorded, or -1 if this process is not recorded or already is. */
 int memtrace_begin(void)
 {
-    if (!mt_recorder_settings->asked || atomic_load(&mt_core.state) != MT_CORE_IDLE)
+    if (!mt_recorder_settings->asked || atomic_load(&mt_core.state) != MT_CORE_NEW)
         return NOT_BEGUN;
     return meet_loaded_pytorch() ? BEGUN : BEGUN_WITHOUT_PYTORCH;
 }
@@ -338,7 +338,7 @@ static bool start(void)
 static bool start_once(void)
 {
     uint64_t start_ns;
-    int state = MT_CORE_IDLE;
+    int state = MT_CORE_NEW;
 
     /* the state is kept: the memory may be shared with the parent (vfork) */
     if (is_bare_clone())
@@ -375,7 +375,7 @@ static void forget_parent(void)
     int state = atomic_load(&mt_core.state), saved = errno;
 
     mt_core.process = getpid();
-    if (state == MT_CORE_IDLE || state == MT_CORE_OFF)
+    if (state == MT_CORE_NEW || state == MT_CORE_OFF)
         return;
     detach_tape();
     mt_own_file_close(&mt_core.tape_file);
@@ -391,7 +391,7 @@ static void forget_parent(void)
     for (source = mt_core.sources; *source; source++)
         if ((*source)->forked)
             (*source)->forked();
-    atomic_store(&mt_core.state, mt_recorder_settings->follow ? MT_CORE_IDLE : MT_CORE_OFF);
+    atomic_store(&mt_core.state, mt_recorder_settings->follow ? MT_CORE_NEW : MT_CORE_OFF);
     errno = saved;
 }
 
@@ -486,14 +486,22 @@ static void leave_tape(void)
 }
 
 enum mt_early_end mt_lifecycle_end(void)
+/* Returns true if this process has a trace that can still be closed. */
+static bool has_open_trace(void)
 {
-    int idle = MT_CORE_IDLE;
+    const int state = atomic_load(&mt_core.state);
 
-    if (atomic_compare_exchange_strong(&mt_core.state, &idle, MT_CORE_OFF) ||
+    return state == MT_CORE_STOPPED ? mt_core.process == getpid()
+                                    : state == MT_CORE_RUNNING && mt_collect_is_running();
+}
+
+{
+    int unused = MT_CORE_NEW;
+
+    if (atomic_compare_exchange_strong(&mt_core.state, &unused, MT_CORE_OFF) ||
         atomic_load(&mt_core.state) == MT_CORE_OFF)
         return MT_EARLY_END_NOTHING;
-    if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running() ||
-        launcher_waits() || !close_trace())
+    if (!has_open_trace() || launcher_waits() || !close_trace())
         return MT_EARLY_END_REFUSED;
     leave_tape();
     return MT_EARLY_END_WHOLE;
@@ -506,7 +514,7 @@ __attribute__((destructor)) static void process_ends(void)
 {
     bool is_closed;
 
-    if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
+    if (!has_open_trace())
         return;
     is_closed = close_trace();
     if (!launcher_waits() && is_closed) /* in any case, a list that nobody needs is removed */

@@ -62,7 +62,9 @@ static bool writer_failed(void)
 /* If so, slots are not emptied soon, and waiting for one is pointless. */
 static bool writer_is_stuck(void)
 {
-    return writer_failed() || atomic_load_explicit(&mt_core.disk_full, memory_order_relaxed);
+    return writer_failed() ||
+           atomic_load_explicit(&mt_core.state, memory_order_relaxed) == MT_CORE_STOPPED ||
+           atomic_load_explicit(&mt_core.disk_full, memory_order_relaxed);
 }
 
 /* Waits for the writer for a bounded time. The bound is reached only if the disk does not
@@ -182,7 +184,7 @@ static bool begin_thread(void)
 static bool was_forked(int state)
 {
     return (state == MT_CORE_RUNNING || state == MT_CORE_FAILED) && mt_core.generation_page &&
-           !atomic_load(mt_core.generation_page);
+           !atomic_load(mt_core.generation_page) && atomic_load(&mt_core.state) == state;
 }
 
 /* True if the writer failed while this thread was in an event. */
@@ -195,7 +197,7 @@ static bool enter_slowly(void)
 {
     int state = atomic_load(&mt_core.state);
 
-    if (state == MT_CORE_OFF || !mt_core.start || !mt_core.sources)
+    if (state == MT_CORE_STOPPED || state == MT_CORE_OFF || !mt_core.start || !mt_core.sources)
         return false;
     if (was_forked(state)) {
         mt_core.found_forked();

@@ -21,10 +21,11 @@
 #include "ticks.h"
 
 enum mt_core_state {
-    MT_CORE_IDLE,     /* nothing has happened yet */
+    MT_CORE_NEW,      /* nothing has happened yet */
     MT_CORE_STARTING, /* a thread is opening the files */
     MT_CORE_RUNNING,
-    MT_CORE_FAILED, /* the trace cannot be written any more: events are counted */
+    MT_CORE_FAILED,  /* the trace cannot be written any more: events are counted */
+    MT_CORE_STOPPED, /* the writer has stopped, because `memtrace record` asked it to */
     MT_CORE_OFF /* recording was not requested or could not start, or this is a child that is not
                    followed */
 };

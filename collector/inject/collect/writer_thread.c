@@ -428,7 +428,7 @@ static enum mt_status work(struct job *job, struct mt_error *error)
     }
     call_sources(offsetof(struct mt_inject_source, stop));
     if (is_asked(MT_ASK_STOP)) { /* `memtrace record` adds what is on the tape afterwards */
-        atomic_store(&mt_core.state, MT_CORE_OFF);
+        atomic_store(&mt_core.state, MT_CORE_STOPPED);
         atomic_store(mt_core.generation_page, 0);
     }
     return status == MT_OK ? finish(job, error) : status;
@@ -443,8 +443,10 @@ static void *run(void *unused)
     (void)unused;
     (void)prctl(PR_SET_NAME, "memtrace", 0, 0, 0);
     if (work(&job, &error) != MT_OK) {
-        atomic_store(&mt_core.state, MT_CORE_FAILED);
-        atomic_store(mt_core.generation_page, UINT32_MAX); /* old slots are not used */
+        if (atomic_load(&mt_core.state) != MT_CORE_STOPPED) {
+            atomic_store(mt_core.generation_page, UINT32_MAX); /* old slots are not used */
+            atomic_store(&mt_core.state, MT_CORE_FAILED);
+        }
         mt_collect_message(&said,
                            "cannot write '%s': %s; recording stops, and the program continues",
                            mt_core.trace_path,
