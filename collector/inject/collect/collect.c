@@ -20,12 +20,14 @@
 
 enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 
-/* The distinct stacks of this number of events fill at most a quarter of the tape's log. */
+/* The distinct stacks of this number of events fill at most a quarter of the tape's log, those of
+ * an idle recorder another quarter. */
 enum { MAX_DRIVER_STACKS = 16384 };
 
 static _Atomic bool has_native;           /* an event of this process has a native stack */
 static _Atomic bool has_requested_native; /* an event has a native stack that --stacks requested */
-static _Atomic uint32_t driver_stacks; /* number of native stacks that --stacks did not request */
+/* number of native stacks that --stacks did not request: of the recording, while it was idle */
+static _Atomic uint32_t driver_stacks[2];
 
 static void close_slot(struct mt_thread *thread)
 {
@@ -146,7 +148,8 @@ void mt_thread_forget(void)
 {
     atomic_store_explicit(&has_native, false, memory_order_relaxed);
     atomic_store_explicit(&has_requested_native, false, memory_order_relaxed);
-    atomic_store_explicit(&driver_stacks, 0, memory_order_relaxed);
+    atomic_store_explicit(&driver_stacks[false], 0, memory_order_relaxed);
+    atomic_store_explicit(&driver_stacks[true], 0, memory_order_relaxed);
     if (mt_self)
         mt_self->generation = 0;
 }
@@ -180,7 +183,8 @@ static bool begin_thread(void)
     return true;
 }
 
-/* In a child whose fork handlers have not run (yet), the page is zeroed. */
+/* In a child whose fork handlers have not run (yet), the page is zeroed. The writer zeroes the page
+ * after it has changed the state, so the state is compared again. */
 static bool was_forked(int state)
 {
     return (state == MT_CORE_RUNNING || state == MT_CORE_FAILED) && mt_core.generation_page &&
@@ -284,18 +288,20 @@ bool mt_collect_has_requested_native(void)
 
 /* Only native frames show which library requests memory from the driver: the threads of a
  * communicator run no Python. An allocator that calls the driver for each block uses up the limit,
- * and then gets only the stacks that the user requested. */
-static bool names_a_library(const struct mt_raw_event *event)
+ * and then gets only the stacks that the user requested. An idle recorder has a limit of its
+ * own. */
+static bool names_a_library(const struct mt_raw_event *event, bool idle)
 {
     const unsigned device_memory = 1U << MT_RAW_DRIVER | 1U << MT_RAW_MANAGED | 1U << MT_RAW_ARRAY |
                                    1U << MT_RAW_ASYNC | 1U << MT_RAW_VIRTUAL | 1U << MT_RAW_GRAPH;
 
     if (!(device_memory >> event->heap & 1) ||
         (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_ALLOC_FAILED) ||
-        atomic_load_explicit(&driver_stacks, memory_order_relaxed) >= MAX_DRIVER_STACKS)
+        atomic_load_explicit(&driver_stacks[idle], memory_order_relaxed) >= MAX_DRIVER_STACKS)
         return false;
     /* threads that pass the check at the same time still do not exceed the limit */
-    return atomic_fetch_add_explicit(&driver_stacks, 1, memory_order_relaxed) < MAX_DRIVER_STACKS;
+    return atomic_fetch_add_explicit(&driver_stacks[idle], 1, memory_order_relaxed) <
+           MAX_DRIVER_STACKS;
 }
 
 static void set_once(_Atomic bool *flag)
@@ -317,7 +323,7 @@ void mt_collect_stacks(struct mt_raw_event *event)
     if (!idle && mt_recorder_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
     asked = !idle && mt_collect_takes_native();
-    if (mt_native_stack && (asked || names_a_library(event)))
+    if (mt_native_stack && (asked || names_a_library(event, idle)))
         event->native_stack = mt_native_stack(1);
     if (!event->native_stack)
         return;
