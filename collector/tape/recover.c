@@ -250,6 +250,7 @@ struct job {
     struct mt_writer *writer;
     struct mt_replacement made;
     uint64_t copied;
+    char *lacks; /* text of the header that was made last; from malloc */
 };
 
 static bool name_tape(const char *path, char tape[PATH_MAX])
@@ -293,7 +294,21 @@ static struct mt_symbols *symbols_of(struct job *job)
     return job->old.source ? &job->old.source->symbols : &job->own_symbols;
 }
 
-static void make_header(const struct job *job, struct mt_trace_header *header)
+/* Adds a line to what the trace lacks, unless it is there. If memory runs out, nothing is added. */
+static void add_lack(struct job *job, struct mt_trace_header *header, const char *lack)
+{
+    char *both;
+
+    if (!header->not_recorded) {
+        header->not_recorded = lack;
+    } else if (!strstr(header->not_recorded, lack) &&
+               asprintf(&both, "%s\n%s", header->not_recorded, lack) > 0) {
+        free(job->lacks);
+        header->not_recorded = job->lacks = both;
+    }
+}
+
+static void make_header(struct job *job, struct mt_trace_header *header)
 {
     *header = job->old.source ? job->old.source->header
                               : (struct mt_trace_header){.rank = -1, .world_size = -1};
@@ -305,8 +320,8 @@ static void make_header(const struct job *job, struct mt_trace_header *header)
     header->ring_left_out = job->ring.left_out;
     header->starts_in_middle =
         job->commit.began_t_ns || (job->ring.begun ? job->ring.left_out > 0 : job->is_ring);
-    if (job->commit.began_t_ns == MT_TAPE_IDLE && !header->not_recorded)
-        header->not_recorded = MT_TAPE_NEVER_BEGUN;
+    if (job->commit.began_t_ns == MT_TAPE_IDLE)
+        add_lack(job, header, mt_tape_never_begun(job->tape));
     if (job->ring.begun)
         header->start_t_ns = job->ring.first_t_ns;
 }
@@ -363,18 +378,13 @@ static enum mt_status tell_ring(struct job *job, struct mt_error *error)
 {
     struct mt_trace_header header;
     enum mt_status status;
-    char *lacks = NULL;
 
     make_header(job, &header);
-    if (is_part_lost(job) &&
-        asprintf(&lacks,
-                 "%s%sa part of the ring: it is damaged or missing, so less than the requested "
-                 "time is kept",
-                 header.not_recorded ? header.not_recorded : "",
-                 header.not_recorded ? "\n" : "") > 0)
-        header.not_recorded = lacks;
+    if (is_part_lost(job))
+        add_lack(job, &header,
+                 "a part of the ring: it is damaged or missing, so less than the requested time is "
+                 "kept");
     status = mt_writer_set_header(job->writer, &header, error);
-    free(lacks);
     return status == MT_ERR_USAGE ? MT_OK : status;
 }
 
@@ -621,6 +631,7 @@ static void release(struct job *job)
     old_trace_close(&job->old);
     mt_symbols_release(&job->own_symbols);
     mt_tape_unmap(job->tape);
+    free(job->lacks);
 }
 
 enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,

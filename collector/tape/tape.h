@@ -119,10 +119,9 @@ struct mt_tape_commit {
 };
 
 /* With `record --idle`, the collector only follows what is alive until it is asked to begin. */
-#define MT_TAPE_IDLE UINT64_MAX
-#define MT_TAPE_NEVER_BEGUN                                                                        \
-    "everything: the recording was off while this process ran; SIGUSR2 to memtrace record starts " \
-    "it"
+#define MT_TAPE_IDLE        UINT64_MAX
+#define MT_TAPE_OFF         "everything: the recording was off while this process ran"
+#define MT_TAPE_NEVER_BEGUN MT_TAPE_OFF "; SIGUSR2 to memtrace record starts it"
 
 enum mt_tape_ask { MT_ASK_NOTHING, MT_ASK_BEGIN, MT_ASK_STOP };
 
@@ -160,6 +159,12 @@ _Static_assert(sizeof(struct mt_slot) == MT_SLOT_BYTES, "slots have no padding")
 static inline const struct mt_tape_commit *mt_tape_last_commit(const struct mt_tape *tape)
 {
     return &tape->commits[atomic_load(&tape->current_commit) & 1u];
+}
+
+/* What the trace of a process lacks whose recording never began. */
+static inline const char *mt_tape_never_begun(const struct mt_tape *tape)
+{
+    return atomic_load(&tape->asked) == MT_ASK_STOP ? MT_TAPE_OFF : MT_TAPE_NEVER_BEGUN;
 }
 
 static inline struct mt_slot *mt_tape_slot(struct mt_tape *tape, uint32_t index)

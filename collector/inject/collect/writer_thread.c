@@ -381,11 +381,12 @@ static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
 
 static enum mt_status finish(struct job *job, struct mt_error *error)
 {
-    enum mt_status status;
+    enum mt_status status = drain_and_flush(job, error);
 
-    if (mt_drain_is_idle(job->drain))
-        mt_collect_fact("not_recorded", MT_TAPE_NEVER_BEGUN);
-    status = drain_and_flush(job, error);
+    if (status == MT_OK && mt_drain_is_idle(job->drain)) {
+        mt_collect_fact("not_recorded", mt_tape_never_begun(mt_core.tape));
+        status = update_header(job, error);
+    }
     /* a recovery would cut the trace to its last commit, which the end record and the index
      * follow */
     if (status == MT_OK)
