@@ -15,6 +15,7 @@
 #include "recover.h"
 #include "screen.h"
 #include "source.h"
+#include "tape_file.h"
 #include "units.h"
 
 enum { LINE_BYTES = 64 };
@@ -63,10 +64,14 @@ void mt_reading_end(struct mt_reading *reading)
     reading->source = NULL;
 }
 
-/* Reports a trace whose process was killed together with `memtrace record`. */
+/* Reports a trace whose process was killed together with `memtrace record`. A closed trace whose
+ * process still runs (record --idle) needs nothing. */
 static void say_tape(const char *path)
 {
-    if (strcmp(path, "-") == 0 || !mt_recover_is_needed(path))
+    struct mt_tape tape;
+
+    if (strcmp(path, "-") == 0 || !mt_recover_is_needed(path) ||
+        (mt_tape_is_running(path, &tape) && atomic_load(&tape.closed) && !tape.ring_ns))
         return;
     mt_message("'%s': a tape exists beside this trace: its recording still runs or was killed",
                path);

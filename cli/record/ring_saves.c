@@ -28,6 +28,7 @@ enum {
 struct mt_ring_seen {
     uint64_t reasons;
     unsigned saves;
+    bool is_deaf; /* reported: what the user wants cannot be passed on */
 };
 
 static void say_unsaved(const char *trace, const char *why)
@@ -91,19 +92,23 @@ static struct mt_ring_seen *seen_at(struct mt_ring_saves *saves, size_t position
     return &saves->seen[position];
 }
 
-/* A process that has ended needs no save: its trace is completed at the end. */
-static bool is_running(const char *trace, struct mt_tape *tape)
+/* Passes on what the user wants of every process. A process that has not begun yet, but was asked
+ * to, is asked to stop later, or the second request would replace the first one. */
+static void pass_on(const struct mt_ring_saves *saves, const char *trace,
+                    const struct mt_tape *tape, struct mt_ring_seen *seen)
 {
-    struct mt_error ignored;
-    char path[4500];
-    int length = snprintf(path, sizeof path, "%s%s", trace, MT_TAPE_SUFFIX);
+    const uint64_t asked = atomic_load(&tape->asked);
+    const bool begins =
+        asked == MT_ASK_BEGIN && mt_tape_last_commit(tape)->began_t_ns == MT_TAPE_IDLE;
 
-    return length > 0 && (size_t)length < sizeof path &&
-           mt_tape_peek(trace, tape, &ignored) == MT_OK && mt_tape_is_in_use(path);
+    if (saves->ask == asked || begins || mt_tape_ask(trace, saves->ask) || seen->is_deaf)
+        return;
+    seen->is_deaf = true;
+    mt_message("'%s': the recording cannot be %s: its tape cannot be changed", mt_short_path(trace),
+               saves->ask == MT_ASK_BEGIN ? "started" : "stopped");
 }
 
-/* Passes on what the user wants of every process. Returns true if the ring of a trace has to be
- * saved now. */
+/* Returns true if the ring of a trace has to be saved now. */
 static bool is_due(struct mt_ring_saves *saves, size_t position, const char *trace, bool is_asked)
 {
     struct mt_ring_seen *seen = seen_at(saves, position);
@@ -111,10 +116,10 @@ static bool is_due(struct mt_ring_saves *saves, size_t position, const char *tra
     uint64_t reasons;
     bool is_new;
 
-    if (!seen || !is_running(trace, &tape))
+    /* a process that has ended needs no save: its trace is completed at the end */
+    if (!seen || !mt_tape_is_running(trace, &tape))
         return false;
-    if (saves->ask != atomic_load(&tape.asked))
-        (void)mt_tape_ask(trace, saves->ask);
+    pass_on(saves, trace, &tape, seen);
     reasons = mt_tape_last_commit(&tape)->save_reasons;
     is_new = reasons > seen->reasons;
     seen->reasons = reasons;
@@ -122,7 +127,7 @@ static bool is_due(struct mt_ring_saves *saves, size_t position, const char *tra
         return false;
     if (is_asked || !is_new)
         return is_asked;
-    if (seen->saves++ == MAX_SAVES)
+    if (seen->saves++ == MAX_SAVES && !saves->is_silent)
         mt_message("'%s' was saved %d times; now only SIGUSR2 saves it", mt_short_path(trace),
                    MAX_SAVES);
     return seen->saves <= MAX_SAVES;
@@ -146,9 +151,8 @@ static void start_saver(struct mt_ring_saves *saves, char *const *traces, char *
     }
     if (saves->saver)
         return;
-    close(
-        saves->manifest_lock); /* its lock is the sign of the process that waits for the command */
-    if (saves->is_asked)       /* another reason was seen in the trace */
+    close(saves->manifest_lock); /* only the process that waits for the command holds its lock */
+    if (saves->is_asked)         /* another reason was seen in the trace */
         wait_for_flush();
     for (size_t i = 0; i < count; i++)
         save(saves, traces[i], targets[i]);
@@ -197,16 +201,20 @@ static bool take_signal(struct mt_ring_saves *saves)
     if (!saves->is_idle || (saves->ask && saves->has_ring))
         return true;
     if (saves->ask == MT_ASK_STOP) {
-        mt_message("SIGUSR2 has no effect: the recording was stopped");
+        if (!saves->is_silent)
+            mt_message("SIGUSR2 has no effect: the recording was stopped");
         return false;
     }
     saves->ask++;
-    (void)fchmod(saves->manifest_lock,
-                 S_IRUSR | S_IWUSR | (saves->ask == MT_ASK_BEGIN ? MT_MANIFEST_BEGUN : 0));
+    if (!mt_manifest_set_line(saves->manifest_lock,
+                              saves->ask == MT_ASK_BEGIN ? MT_MANIFEST_BEGUN : MT_MANIFEST_STOPPED))
+        mt_message("processes that start from now on may %s recorded: cannot write '%s': %s",
+                   saves->ask == MT_ASK_BEGIN ? "not be" : "be", saves->manifest, strerror(errno));
     if (!saves->is_quiet && !saves->is_silent)
-        mt_message(saves->ask == MT_ASK_STOP ? "recording stops; its traces can now be analyzed"
-                   : saves->has_ring         ? "recording starts; SIGUSR2 now saves the ring"
-                                             : "recording starts; SIGUSR2 now stops it");
+        mt_message(saves->ask == MT_ASK_STOP
+                       ? "recording stops; a trace can be analyzed when its process has closed it"
+                   : saves->has_ring ? "recording starts; SIGUSR2 now saves the ring"
+                                     : "recording starts; SIGUSR2 now stops it");
     return false;
 }
 

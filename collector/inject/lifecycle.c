@@ -134,7 +134,6 @@ static void tell_manifest(void)
 {
     const char *manifest = mt_recorder_settings->manifest;
     char line[sizeof mt_core.trace_path + 2];
-    struct stat facts;
     int fd, length;
 
     if (!manifest[0])
@@ -147,8 +146,10 @@ static void tell_manifest(void)
     }
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
     if (mt_manifest_is_mine(fd, manifest)) {
-        if (!fstat(fd, &facts) && facts.st_mode & MT_MANIFEST_BEGUN)
+        if (mt_manifest_has_line(fd, MT_MANIFEST_BEGUN))
             mt_core.tape->commits[0].began_t_ns = 0;
+        else if (mt_manifest_has_line(fd, MT_MANIFEST_STOPPED))
+            atomic_store(&mt_core.tape->asked, MT_ASK_STOP);
         if (!mt_io_write(fd, line, (size_t)length))
             say_unlisted(manifest, errno);
     }
@@ -485,7 +486,6 @@ static void leave_tape(void)
     mt_own_file_remove(&mt_core.tape_file);
 }
 
-enum mt_early_end mt_lifecycle_end(void)
 /* Returns true if this process has a trace that can still be closed. */
 static bool has_open_trace(void)
 {
@@ -495,6 +495,7 @@ static bool has_open_trace(void)
                                     : state == MT_CORE_RUNNING && mt_collect_is_running();
 }
 
+enum mt_early_end mt_lifecycle_end(void)
 {
     int unused = MT_CORE_NEW;
 

@@ -97,12 +97,19 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
      * ended. */
     (void)mt_io_lock(fd, LOCK_EX);
     *lock = fd;
-    if (mt_io_write(fd, MT_MANIFEST_FIRST_LINE, strlen(MT_MANIFEST_FIRST_LINE)))
+    if (mt_io_write(fd, MT_MANIFEST_FIRST_LINE MT_MANIFEST_IDLE,
+                    strlen(MT_MANIFEST_FIRST_LINE MT_MANIFEST_IDLE)))
         return MT_OK;
     (void)mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
     (void)mt_io_close(fd);
     (void)unlink(path);
     return MT_ERR_OUTPUT;
+}
+
+bool mt_manifest_set_line(int lock, const char *line)
+{
+    return pwrite(lock, line, strlen(line), (off_t)strlen(MT_MANIFEST_FIRST_LINE)) ==
+           (ssize_t)strlen(line);
 }
 
 static enum mt_status read_file(const char *path, struct mt_buf *text, struct mt_error *error)

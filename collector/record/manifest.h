@@ -4,6 +4,7 @@
 #define MT_RECORD_MANIFEST_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "arena.h"
@@ -14,6 +15,10 @@
  * their traces themselves. */
 enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
                                struct mt_error *error) MT_MUST_USE;
+
+/* Changes the second line of the list that is open as `lock` to MT_MANIFEST_BEGUN, ...
+ * (own_file.h). Returns false and sets errno if it cannot be written. */
+bool mt_manifest_set_line(int lock, const char *line);
 
 /* Returns the paths in the list, each once, in order, in the arena, with NULL at the end. Skips
  * lines that are not an absolute path. MT_ERR_IO if the list is gone. */

@@ -59,9 +59,9 @@ void mt_drain_begin_part(struct mt_drain *drain);
 enum mt_status mt_drain_write_state(struct mt_drain *drain, struct mt_writer *writer,
                                     struct mt_error *error) MT_MUST_USE;
 
-/* With `record --idle`, passes add nothing to the writer while the first returns true; a drain that
- * does not follow only skips the events. The second begins with what is alive. Then flush the
- * writer, and commit. */
+/* For `record --idle`. While the first returns true, the recording has not begun, and a pass adds
+ * nothing to the writer: it only follows what is alive, if the drain follows. The second begins the
+ * recording and writes what is alive. After it, flush the writer, and commit. */
 bool mt_drain_is_idle(const struct mt_drain *drain);
 enum mt_status mt_drain_begin(struct mt_drain *drain, struct mt_writer *writer,
                               struct mt_error *error) MT_MUST_USE;

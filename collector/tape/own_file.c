@@ -295,6 +295,15 @@ bool mt_manifest_is_mine(int fd, const char *name)
     return count > 0 && manifest_probe(bytes, (size_t)count);
 }
 
+bool mt_manifest_has_line(int fd, const char *line)
+{
+    char bytes[sizeof MT_MANIFEST_IDLE - 1];
+
+    return mt_io_pread_full(fd, bytes, sizeof bytes, sizeof MT_MANIFEST_FIRST_LINE - 1) ==
+               (ssize_t)sizeof bytes &&
+           !memcmp(bytes, line, sizeof bytes);
+}
+
 void mt_manifest_remove(int fd, int folder, const char *name)
 {
     if (mt_manifest_is_mine(fd, name))

@@ -80,8 +80,11 @@ void mt_own_file_unlink(int fd, int folder, const char *name);
  * appended even when the disk is full. */
 #define MT_MANIFEST_FIRST_LINE "# traces of a run of memtrace record\n"
 
-/* This bit of its mode tells processes of `record --idle` that start later that they record. */
-#define MT_MANIFEST_BEGUN S_IXUSR
+/* The second line is one of these, which have the same length. With `record --idle`, it shows
+ * processes that start what was requested of those that run (enum mt_tape_ask). */
+#define MT_MANIFEST_IDLE    "# idle\n"
+#define MT_MANIFEST_BEGUN   "# runs\n"
+#define MT_MANIFEST_STOPPED "# over\n"
 
 /* Returns true if `name`, without folders, is the name of a list of traces. */
 bool mt_manifest_is_name(const char *name);
@@ -90,6 +93,9 @@ bool mt_manifest_is_name(const char *name);
  * list of traces of this user. Checks its name and its first line, and that it is a regular file
  * with one link. */
 bool mt_manifest_is_mine(int fd, const char *name);
+
+/* Returns true if `line` is the second line of the list that is open for reading as `fd`. */
+bool mt_manifest_has_line(int fd, const char *line);
 
 /* Removes `name` from the folder that is open as `folder` (AT_FDCWD: `name` is a path) if it is
  * such a list and the file that is open as `fd`. The caller knows that it is no longer needed. */

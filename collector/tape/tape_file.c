@@ -315,6 +315,16 @@ enum mt_status mt_tape_peek(const char *trace, struct mt_tape *header, struct mt
     return status;
 }
 
+bool mt_tape_is_running(const char *trace, struct mt_tape *header)
+{
+    struct mt_error ignored;
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s%s", trace, MT_TAPE_SUFFIX);
+
+    return length > 0 && (size_t)length < sizeof path &&
+           mt_tape_peek(trace, header, &ignored) == MT_OK && mt_tape_is_in_use(path);
+}
+
 bool mt_tape_remove(const char *path, const struct stat *file)
 {
     struct stat named;

@@ -58,6 +58,10 @@ bool mt_tape_remove(const char *path, const struct stat *file);
 /* Returns true if there is a tape at `path` whose process runs or may still run. */
 bool mt_tape_is_in_use(const char *path);
 
+/* Returns true if the process of the trace at `trace` runs or may still run, and copies the header
+ * of its tape. */
+bool mt_tape_is_running(const char *trace, struct mt_tape *header);
+
 /* Makes `path` available for a new tape: removes a tape of this user whose process has ended, even
  * if the process never wrote to it (the file is then empty, or begins with zeros). Returns true if
  * there is no file at `path` afterwards. A tape in use, and a file that is not a tape, stays. Call

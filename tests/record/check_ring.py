@@ -2,6 +2,7 @@
 """check_ring.py BUILD [CASE...]: `record --ring` keeps the last events, whole, and what was alive
 before them, however the program ends; `record --idle` begins with what is alive when it is asked.
 ringed.c keeps the book that the traces are compared with."""
+import functools
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from ring_book import EXIT, FORK, LARGE, PATIENCE_S, REFUSE, SANDBOX, Book, Trace, compare
+from ring_book import EXIT, FORK, FORK_TWICE, LARGE, PATIENCE_S, REFUSE, SANDBOX, SMALL, Book, Trace, compare
 from support import check, command_of, main, only
 from tapes import CLOSED, PART, bytes_of, change, commit_of, is_running
 
@@ -288,13 +289,27 @@ def idle_begins(bench):
     bench.check_left("book", "run.trace.zst")
 
 
+def end_recording(process, tape):
+    """Sends the second signal, and waits until the process has closed its trace."""
+    process.send_signal(signal.SIGUSR2)
+    wait_for_words(process, "recording stops")
+    wait_for(lambda: struct.unpack_from("<I", tape.read_bytes()[:4096], CLOSED)[0], process)
+
+
+def has_tape(pid):
+    """Whether a process has a tape mapped or open."""
+    links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return ".tape" in maps.read() + " ".join(links)
+
+
 def idle_stops(bench):
     """The second signal stops the recording. The trace can be read while the program goes on."""
     book, process, tape = idle(bench)
     begin(process, tape)
-    process.send_signal(signal.SIGUSR2)
-    wait_for_words(process, "recording stops")
-    wait_for(lambda: struct.unpack_from("<I", tape.read_bytes()[:4096], CLOSED)[0], process)
+    end_recording(process, tape)
+    done = bench.run(bench.memtrace, "analyze", "run.trace.zst")
+    check(b"a tape exists" not in done.stderr and b"recover" not in done.stderr, f"{done.stderr}")
     first = Trace(bench.memtrace, bench.work / "run.trace.zst", bench.environment())
     more = book.count(0) + 1000
     wait_for(lambda: book.count(0) > more, process)
@@ -306,6 +321,64 @@ def idle_stops(bench):
     last = check_late(bench, book)
     check(last.events - first.events <= THREADS, f"{last.events} events, {first.events} when it stopped")
     bench.check_left("book", "run.trace.zst")
+
+
+def idle_stacks(bench):
+    """The native stacks of an idle recorder do not use up those of the recording."""
+    book, process, tape = idle(bench)
+    book.order(SMALL)
+    begin(process, tape)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0, f"{status} {err}")
+    events = bench.events(bench.work / "run.trace.zst", "alloc")
+    found = any(event.get("stack") for event in events if "initial" not in event["flags"])
+    check(found == (os.uname().machine == "x86_64"), f"{events[-1]}")
+
+
+def forks_after_stop(bench):
+    """A child that starts after the recording was stopped does not keep the tape of its parent."""
+    book, process, tape = idle(bench)
+    begin(process, tape)
+    end_recording(process, tape)
+    check(has_tape(command_of(process, "ringed")), "this check finds no tape")
+    book.order(FORK_TWICE)
+    wait_for(book.child, process)
+    check(not has_tape(book.child()), "the child has the tape")
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and "not recorded" not in err, f"{status} {err}")
+    bench.check_left("book", "run.trace.zst")
+
+
+def launcher_killed_after_stop(bench):
+    """The trace was closed: the program removes its tape and what memtrace left."""
+    book, process, tape = idle(bench)
+    begin(process, tape)
+    end_recording(process, tape)
+    child = command_of(process, "ringed")
+    process.kill()
+    process.wait(timeout=600)
+    book.order(EXIT)
+    wait_for_end(child)
+    bench.check_left("book", "run.trace.zst")
+    check_late(bench, book)
+
+
+def stopped_before_it_began(bench):
+    """Both signals come while the process cannot look at its tape: the recording begins and stops."""
+    book, process, tape = idle(bench)
+    child = command_of(process, "ringed")
+    stop(child)
+    for words in ("recording starts", "recording stops"):
+        process.send_signal(signal.SIGUSR2)
+        wait_for_words(process, words)
+    os.kill(child, signal.SIGCONT)
+    wait_for(lambda: struct.unpack_from("<I", tape.read_bytes()[:4096], CLOSED)[0], process)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and "not recorded" not in err, f"{status} {err}")
+    check(bench.sizes(bench.work / "run.trace.zst"), "it has no blocks")
 
 
 def idle_killed(bench):
@@ -325,6 +398,17 @@ def idle_killed(bench):
         bench.check_left("book", "run.trace.zst")
 
 
+def idle_lacks_two(bench):
+    """Another reason does not hide that the recording was off."""
+    bench.environment = functools.partial(bench.environment, MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight")
+    _, process = start(bench, "--idle", "-o", "run.trace.zst", ring=None)
+    wait_for(lambda: b"no driver events" in (bench.work / "run.trace.zst.tape").read_bytes(), process)
+    os.kill(command_of(process, "ringed"), signal.SIGKILL)
+    _, err = end(process)
+    lacks = bench.info(bench.work / "run.trace.zst")["header"]["not_recorded"].split("\n")
+    check(len(lacks) == 2 and "no driver events" in lacks[0] and lacks[1].startswith("everything: "), f"{lacks} {err}")
+
+
 def idle_ring(bench):
     """The first signal begins the recording, the second one saves the ring."""
     book, process, _ = idle(bench, ring="1s")
@@ -340,25 +424,37 @@ def idle_ring(bench):
         check_trace(bench, book, name)
 
 
+def pid_of(trace):
+    """Its name is HOST-PID.trace.zst."""
+    return int(trace.name.split(".")[0].rpartition("-")[2])
+
+
 def idle_processes(bench):
     """A process that ends before the recording begins has no events; one that starts later has all."""
     book, process, _ = idle(bench, "-o", "traces/")
     traces = bench.work / "traces"
+    only(traces.glob(".memtrace-??????")).chmod(0o700)  # the mode of each file where there are no modes
     book.order(FORK)
     wait_for(lambda: len(bench.traces(traces)) == 2, process)
     early = set(bench.traces(traces))
-    for trace in early:  # HOST-PID.trace.zst
-        pid = int(trace.name.split(".")[0].rpartition("-")[2])
-        if pid != command_of(process, "ringed"):
-            wait_for_end(pid)
+    for trace in early:
+        if pid_of(trace) != command_of(process, "ringed"):
+            wait_for_end(pid_of(trace))
     process.send_signal(signal.SIGUSR2)
     wait_for_words(process, "recording starts")
     book.order(FORK)
     wait_for(lambda: len(bench.traces(traces)) == 3, process)
     child = only(set(bench.traces(traces)) - early)
+    wait_for_end(pid_of(child))
+    process.send_signal(signal.SIGUSR2)
+    wait_for_words(process, "recording stops")
+    book.order(FORK)
+    wait_for(lambda: len(bench.traces(traces)) == 4, process)
+    wait_for_end(pid_of(only(set(bench.traces(traces)) - early - {child})))
     book.order(EXIT)
     status, err = end(process)
-    check(status == 0 and err.count("the recording was off while this process ran") == 1, f"{status} {err}")
+    check(status == 0 and err.count("the recording was off while this process ran") == 2
+          and err.count("; SIGUSR2 to memtrace record starts it") == 1, f"{status} {err}")
     check(bench.sizes(child) == [12345], "the child's trace")
     check(not bench.info(child)["header"]["starts_in_middle"], "the child was idle")
     check(sorted(len(bench.sizes(trace)) > 0 for trace in early) == [False, True], "the first two traces")
@@ -707,6 +803,7 @@ def wrong_times(bench):
 
 if __name__ == "__main__":
     sys.exit(main([after_exit, after_kill, both_killed, launcher_alone_killed, at_signal, at_oom, above_a_limit, saver_dies,
-                   idle_begins, idle_stops, idle_killed, idle_ring, idle_processes, never_begun,
+                   idle_begins, idle_stops, idle_stacks, forks_after_stop, launcher_killed_after_stop, stopped_before_it_began,
+                   idle_killed, idle_lacks_two, idle_ring, idle_processes, never_begun,
                    more_alive_than_events, short_run, saved_early, several_processes, document, foreign_part, name_taken, taken_quietly, no_descriptor,
                    sandboxed, foreign_trace, damaged_part, time_goes_back, full_disk, wrong_times]))

@@ -10,7 +10,7 @@ MAX_THREADS, LOG, MAX_LIVE = 8, 1 << 19, 1 << 16
 ENTRY, HEAD, PATIENCE_S = 16, 64, 300
 THREAD_BYTES = HEAD + ENTRY * (LOG + MAX_LIVE)
 BOOK_BYTES = HEAD + MAX_THREADS * THREAD_BYTES
-NONE, REFUSE, EXIT, FORK, SANDBOX, LARGE = range(6)
+NONE, REFUSE, EXIT, FORK, SANDBOX, LARGE, FORK_TWICE, SMALL = range(8)
 
 
 class Book:
@@ -22,6 +22,10 @@ class Book:
 
     def ready(self):
         return struct.unpack_from("Q", self.map, 8)[0]
+
+    def child(self):
+        """The process that the order FORK_TWICE has started."""
+        return struct.unpack_from("Q", self.map, 16)[0]
 
     def order(self, what):
         """Gives an order and waits until it is obeyed."""

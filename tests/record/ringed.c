@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,11 +20,21 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { MAX_THREADS = 8, LOG = 1 << 19, MAX_LIVE = 1 << 16, BATCH = 8, EVENTS_PER_BLOCK = 3 };
-enum { ORDER_NONE, ORDER_REFUSE, ORDER_EXIT, ORDER_FORK, ORDER_SANDBOX, ORDER_LARGE };
+enum {
+    ORDER_NONE,
+    ORDER_REFUSE,
+    ORDER_EXIT,
+    ORDER_FORK,
+    ORDER_SANDBOX,
+    ORDER_LARGE,
+    ORDER_FORK_TWICE,
+    ORDER_SMALL
+};
 
 struct entry {
     uint64_t addr, size; /* size 0: freed */
@@ -39,7 +50,8 @@ struct thread_book {
 struct book {
     _Atomic uint64_t order; /* done: 0 again */
     _Atomic uint64_t ready; /* all threads have their blocks */
-    uint64_t pad[6];
+    _Atomic uint64_t child; /* of ORDER_FORK_TWICE: it has forked */
+    uint64_t pad[5];
     struct thread_book threads[MAX_THREADS];
 };
 
@@ -147,6 +159,36 @@ static void allocate_for_a_moment(size_t bytes)
     enter(&book->threads[0], addr, 0);
 }
 
+/* More native stacks than an idle recorder may take. They are not in the book. */
+static void allocate_often(void)
+{
+    unsigned long long addr;
+
+    for (int i = 0; i < 20000; i++)
+        if (cuMemAlloc(&addr, 4096) || cuMemFree(addr))
+            give_up("a small block");
+}
+
+/* The child stays until the program ends, and uses no GPU. */
+static void fork_twice(void)
+{
+    const struct timespec nap = {0, 1000000};
+    pid_t child = fork(), grandchild;
+
+    if (child)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    grandchild = fork();
+    if (!grandchild)
+        _exit(0);
+    if (grandchild < 0 || waitpid(grandchild, NULL, 0) != grandchild)
+        _exit(91);
+    atomic_store(&book->child, (uint64_t)getpid());
+    while (atomic_load(&book->order) != ORDER_EXIT)
+        nanosleep(&nap, NULL);
+    _exit(0);
+}
+
 static void obey(void)
 {
     unsigned long long addr;
@@ -164,6 +206,8 @@ static void obey(void)
         break;
     case ORDER_SANDBOX: enter_sandbox(); break;
     case ORDER_LARGE: allocate_for_a_moment((size_t)4 << 30); break;
+    case ORDER_FORK_TWICE: fork_twice(); break;
+    case ORDER_SMALL: allocate_often(); break;
     case ORDER_EXIT: return;
     default: break;
     }

@@ -27,11 +27,11 @@ struct mt_inject_settings {
     uint32_t flush_ms;          /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
     uint32_t arena_mib;         /* MEMTRACE_ARENA_MIB, default 32 */
     uint32_t ring_seconds;      /* MEMTRACE_RING_SECONDS: keep this time of events; 0 = all */
-    uint64_t ring_above_bytes; /* MEMTRACE_RING_ABOVE: save it if the memory of a device rises above
-                                  this; 0 = no limit */
-    uint32_t root_process;     /* MEMTRACE_ROOT: pid of the command; others are children */
-    char dry_run[256];         /* MEMTRACE_DRY_RUN_FACT: see trace/header.h; empty: a real device */
-    char cupti[4096];          /* MEMTRACE_CUPTI: path, "none", or empty */
+    uint64_t ring_above_bytes;  /* MEMTRACE_RING_ABOVE: save the ring if the memory that the process
+                                   has on a device rises above this; 0 = no limit */
+    uint32_t root_process;      /* MEMTRACE_ROOT: pid of the command; others are children */
+    char dry_run[256];    /* MEMTRACE_DRY_RUN_FACT: see trace/header.h; empty: a real device */
+    char cupti[4096];     /* MEMTRACE_CUPTI: path, "none", or empty */
     char next_cuda[4096]; /* MEMTRACE_CUDA_NEXT: injection library that was set before this one */
     char next_nvtx[4096]; /* MEMTRACE_NVTX_NEXT */
 };
