@@ -263,9 +263,8 @@ def check_still(check, page):
 def check_layout_of(check, pages):
     for page in pages:
         for width in check_layout.WIDTHS:
-            for scheme in check_layout.SCHEMES:
-                for fault in check_layout.faults_of(check.browser, page, width, scheme, None):
-                    check.expect(False, f"{page.parent.name} at {width} px, {scheme}: {fault}")
+            for fault in check_layout.faults_of(check.browser, page, width, None):
+                check.expect(False, f"{page.parent.name} at {width} px: {fault}")
         check.browser.devtools("Emulation.clearDeviceMetricsOverride")
     check.is_quiet("layout")
 
