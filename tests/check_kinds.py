@@ -54,6 +54,7 @@ ALLOWED = {
     "simulate/driver/driver_contexts.c": ("atoi", "a setting of tests"),
     "simulate/driver/note_file.c": ("rename unlink", "in the folder of the run"),
     "simulate/python/memtrace_dry_run/compiled.py": ("O_CREAT rmtree", "folders of mkdtemp, of this user, locked by nobody"),
+    "simulate/python/memtrace_dry_run/objects.py": ("pickle replace", "objects of the program itself, in the folder of the run"),
     "simulate/python/memtrace_dry_run/notes.py": ("replace truncate", "in the folder of the run"),
 }
 

@@ -56,7 +56,7 @@ BELOW = {  # of a layer, or of a folder that may use more
 }
 TABLES = ("cli/annexes.c", "cli/commands.c")  # list what the build links, also of the annexes
 MAX_ROOMS = 3
-MAX_CIRCLES = 6
+MAX_CIRCLES = 8
 
 INCLUDE = re.compile(r'^ *# *include *"([^"]+)"', re.M)
 NOT_CODE = re.compile(  # comments, strings and characters
