@@ -513,7 +513,8 @@ def more_alive_than_events(bench):
     book.order(EXIT)
     status, err = end(process)
     check(status == 0, f"{status} {err}")
-    trace = check_trace(bench, book, live=20000, exact=True)
+    # events are rare: the first one of the last second may come late
+    trace = check_trace(bench, book, live=20000, ring_ns=SECOND_NS * 3 // 4, exact=True)
     check(trace.initial > 10 * trace.events, f"{trace.initial} initial, {trace.events} other events")
 
 
