@@ -3,8 +3,9 @@
 
     run.py PROGRAM [--update] [--fast] [--part K/N | CASE...]
 
-A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `drawing_list` is
-tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
+A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM, `fast_memtrace` that of
+support/program.py, for more of the same, and `drawing_list` tests/drawing_list beside PROGRAM, which
+writes pictures as display lists. It is run in an empty folder
 that holds some of the fixtures (FOLDERS). What it writes is compared byte for byte with CASE.stdout
 and CASE.stderr (missing = empty), its status with CASE.exit (missing = 0). --update writes what came
 out instead: read the difference before you commit it. An output that is too long to read fails.
@@ -42,6 +43,7 @@ def run(program, lister, script):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
         (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())
+        (work / "bin" / "fast_memtrace").symlink_to(pathlib.Path(fast_program(program)).resolve())
         (work / "bin" / "drawing_list").symlink_to(lister)
         environment = {
             "PATH": f"{work / 'bin'}:{os.environ['PATH']}",
