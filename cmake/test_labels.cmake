@@ -5,49 +5,49 @@
 #   slow     what is in the table below or sets its own COST, except the goldens of commands;
 #            `./dev test --quick` leaves out `slow` and `browser`
 #
-# Seconds that tests take in ./dev test, with sanitizers on two idle cores, if at least about two.
-# Those below 13 are estimates of a run on a busy machine. ctest starts the longest ones first, so
-# tests that mostly wait (record) run beside tests that compute, and no long test runs alone at the
-# end.
+# Seconds of long tests in one run of ./dev test, four at a time on two cores. ctest starts the
+# longest ones first, so tests that mostly wait (record) run beside tests that compute, and no long
+# test runs alone at the end.
 set(seconds_of_tests
-  project.page_actions=60 project.report=60 project.diff_page=50 golden.terminal=48
-  golden.text=34 differential.accuracy=32 record.attacks=31 record.dry_run=30 record.killed=29
-  differential.trace_decoder=28 golden.commands_1=25 golden.commands_2=25
-  golden.commands_3=25 golden.commands_4=25 project.bombs=24 project.fleet_page=22 project.open=22
-  differential.test_pictures=21 inject.test_collect=21 project.parallel=20
-  project.outputs=20 python.endings=20
-  fleet.test_job_charts=19 project.fleet_tune=19 project.layout=19 project.fleet_folder=18
-  project.left_out=18 project.site=18 differential.test_snapshot_events=17
-  golden.ci=16 property.test_snapshot_damage=16 record.dry_run_hostile=16 record.places=16
-  differential.cut_snapshots=15 python.report=15
-  property.test_policies=15 record.closing=15
-  record.ends=15 differential.perfetto=20 differential.database=20 golden.sql=15
-  differential.guest=14 differential.summaries=14 differential.test_block_pictures=14
-  differential.test_needs=14 differential.test_table_pictures=14 differential.test_tune=14
-  project.fleet_processes=14 project.json_bounds=14 property.test_policy_oracles=14
-  differential.backends=13 golden.cases=13 golden.charts=13 inject.python_stacks=13
-  golden.skill=6 fuzz.rows=20 differential.rows=10 project.fleet=13 record.identity=13 record.processes=13 project.hostile_names=12 record.stacks=12
-  unit.test_timeline_chart=12 project.schemas=11 record.redact=10
-  record.same_name=10 project.completion=8 property.test_analyze_random=8
-  property.test_fit_random=8 record.absent=8 differential.jobs=8 golden.pages=8
-  differential.test_findings_truth=7 differential.test_phases_truth=7 fleet.test_job_heat_maps=7
-  project.dry_run_python=7 project.language=7 property.test_stack_charts=7
-  property.test_stack_charts_made=7 record.doctor=7 differential.test_truth=6
-  fleet.test_job_tree_chart=6 golden.hash_key_1=6 golden.hash_key_2=6 property.test_trace_damage=6
-  differential.test_model_findings=5 differential.test_view_pictures=5
-  property.test_pool_routes_random=5 python.recording=5 differential.graph_trees=4
-  differential.interposer=4 differential.test_fit_truth=4 differential.test_oom_answer=4
-  differential.test_snapshot_start=4 inject.test_collect_disk=4
-  python.page=4 record.installed=4 record.ladder=4 differential.folded=3 fuzz.input=3
-  project.layers=3 unit.test_database=5 property.test_flamechart_model=3 property.test_live_random=3
-  property.test_recorded_twin=3 property.test_report_html=3 property.test_summarize_random=3
-  record.counts=3 unit.test_trend_chart=3 differential.cupti=2 differential.exactness=2
-  differential.test_module_table=2 fault.test_answer_memory=2 fault.test_job_chart_memory=2
-  fleet.test_devices_chart=2 fuzz.cli=2 fuzz.pickle=2 golden.png=2 project.kinds=2
-  project.layers_check=2 project.run_workflow=2 property.test_diff_random=2
-  property.test_optimal_random=2 property.test_population_random=2 property.test_rank_sets=2
-  property.test_summary_file=2 property.test_trace_roundtrip=2 python.ranges=2 record.python=2
-  unit.test_foreign_text=2 unit.test_pickle=2 unit.test_text_chart=2 unit.test_xplane=2)
+  project.page_actions=407 project.report=208 project.diff_page=172 record.ring=149
+  golden.commands_1=90 project.layout=90 inject.test_collect=87 golden.text=82 record.dry_run=82
+  differential.test_pictures=76 golden.commands_2=70 golden.commands_3=70 fleet.test_job_charts=66
+  golden.commands_4=64 project.fleet_page=60 differential.accuracy=56 differential.test_needs=52
+  project.outputs=52 record.attacks=51 record.killed=51 differential.test_block_pictures=49
+  golden.terminal=47 meaning.score=47 differential.trace_decoder=45 project.dry_run_python=44
+  differential.job_database=43 differential.test_table_pictures=42 differential.test_tune=41
+  differential.test_snapshot_events=39 project.site=39 differential.database=38 project.bombs=37
+  meaning.oom=35 property.test_snapshot_damage=34 project.language=31 differential.perfetto=29
+  inject.python_stacks=29 differential.kineto=28 differential.nsys=28 fleet.test_job_tree_chart=28
+  project.fleet=28 property.test_fit_random=28 project.fleet_tune=27 record.dry_run_hostile=26
+  python.report=25 record.plan=24 record.places=23 differential.pprof=22 golden.ci=22
+  record.ends=22 record.identity=22 unit.test_timeline_chart=22 fuzz.rows=21 record.stacks=21
+  differential.jax_profile=20 property.test_policy_oracles=20 differential.test_truth=19
+  differential.backends=18 project.fleet_processes=18 record.processes=18
+  differential.test_findings_truth=17 golden.sql=17 project.hostile_names=17
+  property.test_policies=17 property.test_trace_damage=17 record.same_name=17 differential.guest=16
+  golden.pages=16 project.fleet_folder=16 property.test_stack_charts_made=16 project.schemas=15
+  property.test_stack_charts=15 record.closing=15 differential.test_phases_truth=14
+  fleet.test_devices_chart=14 project.left_out=14 python.recording=14 fleet.test_job_heat_maps=13
+  fuzz.input=13 property.test_analyze_random=13 property.test_live_random=13
+  differential.test_view_pictures=12 project.json_bounds=12 differential.jobs=11 python.endings=11
+  record.doctor=11 record.redact=11 differential.test_model_findings=10
+  property.test_pool_routes_random=10 differential.test_fit_truth=9 fuzz.pickle=9 record.absent=9
+  project.layers_check=8 unit.test_database=8 differential.summaries=7 golden.cases=7
+  project.open=7 property.test_report_html=7 property.test_summarize_random=7
+  unit.test_trend_chart=7 differential.cut_snapshots=6 differential.rows=6
+  differential.test_snapshot_start=6 inject.test_collect_disk=6 project.completion=6
+  project.run_workflow=6 property.test_flamechart_model=6 record.counts=6 record.installed=6
+  record.ladder=6 golden.charts=5 project.kinds=5 property.test_diff_random=5
+  property.test_recorded_twin=5 property.test_summary_file=5 unit.test_text_chart=5
+  differential.interposer=4 golden.png=4 golden.skill=4 project.layers=4
+  property.test_optimal_random=4 property.test_trace_roundtrip=4 python.ranges=4 record.python=4
+  unit.test_pickle=4 unit.test_xplane=4 differential.cupti=3 differential.test_module_table=3
+  differential.test_oom_answer=3 fuzz.cli=3 golden.hash_key_1=3 golden.hash_key_2=3
+  property.test_population_random=3 property.test_rank_sets=3 python.page=3
+  unit.test_foreign_text=3 differential.exactness=2 differential.folded=2
+  differential.graph_trees=2 fault.test_answer_memory=2 fault.test_job_chart_memory=2
+  project.parallel=2)
 get_property(tests DIRECTORY PROPERTY TESTS)
 foreach(test IN LISTS tests)
   # The limit ends a test that hangs. No test may reach it on a busy machine: it is more than ten
