@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check_packages.py VENV TEST PACKAGE...: runs the file TEST with the packages, in an environment that is made if it is
-missing. Exits with 77 if they cannot be installed."""
+missing. Exits with 77 if they cannot be installed. What the many processes of a test import is compiled once, in VENV."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,7 +16,9 @@ def main(venv, test, *packages):
     if reason is not None:
         print(f"skipped: the packages cannot be installed: {reason}")
         return SKIPPED
-    return subprocess.run([pathlib.Path(venv) / "bin" / "python", "-B", HERE / test], check=False).returncode
+    variables = {**os.environ, "PYTHONPYCACHEPREFIX": str(pathlib.Path(venv, "compiled").resolve())}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return subprocess.run([pathlib.Path(venv) / "bin" / "python", HERE / test], check=False, env=variables).returncode
 
 
 if __name__ == "__main__":

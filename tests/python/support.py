@@ -53,7 +53,8 @@ def environment(**more):
     kept["MEMTRACE_CUPTI"] = str(BUILD / "standin" / "libcupti.so.13")
     kept["MEMTRACE_PROGRAM"] = PROGRAM
     kept["PYTHONPATH"] = str(PACKAGE)
-    kept["PYTHONDONTWRITEBYTECODE"] = "1"
+    if not sys.pycache_prefix:
+        kept["PYTHONDONTWRITEBYTECODE"] = "1"
     kept.update(thread_sanitizer.preload(BUILD / "libmemtrace-inject.so"))
     kept.update(more)
     return kept
