@@ -45,7 +45,15 @@ def leftovers(trace, time_us):
 
 
 def shifted(events, delta_us):
-    return [dict(event, time_us=event["time_us"] + delta_us) for event in events]
+    """As PyTorch writes them: events of one run that have the same stack share a list of frames, those
+    of two runs do not."""
+    lists, moved = {}, []
+    for event in events:
+        event = dict(event, time_us=event["time_us"] + delta_us)
+        if "frames" in event:
+            event["frames"] = lists.setdefault(id(event["frames"]), list(event["frames"]))
+        moved.append(event)
+    return moved
 
 
 def renumbered(annotations, first_step):
