@@ -165,18 +165,13 @@ static int print_written(const struct written *written, const char *path,
     return mt_print_answer_and_release(&out, common->json);
 }
 
-/* Does nothing for output to a pipe. */
-static void summarize(const char *path, const struct arguments *arguments)
+/* Output to a pipe gets no summary. */
+static bool has_summary(const struct mt_output *output, const struct arguments *arguments)
 {
-    struct mt_recorded_summaries summaries = {.is_quiet = arguments->common.quiet,
-                                              .force = arguments->outputs.force};
     struct stat facts;
 
-    if (arguments->no_summary || mt_outputs_is_standard(path) || stat(path, &facts) != 0 ||
-        !S_ISREG(facts.st_mode))
-        return;
-    mt_recorded_summaries_add(&summaries, path);
-    mt_recorded_summaries_finish(&summaries);
+    return !arguments->no_summary && !mt_outputs_is_standard(arguments->output) &&
+           fstat(output->fd, &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
 /* On failure, the message names the input or the output, whichever failed. */
@@ -186,24 +181,36 @@ static int import_to(struct mt_source *source, const char *input, const char *pa
     const struct mt_output_rules rules = mt_output_rules_of(&arguments->outputs, &mt_file_trace);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct written written = {0, 0};
+    struct mt_recorded_summaries summaries = {.is_quiet = arguments->common.quiet,
+                                              .force = arguments->outputs.force};
     struct mt_output output;
     struct mt_reading reading;
     int verdict, printed;
     enum mt_status status;
+    bool summarizes;
 
     if (mt_output_open(&output, path, &rules, &error) != MT_OK)
         return mt_report_output_error(path, &error);
+    summarizes = has_summary(&output, arguments);
+    if (summarizes)
+        mt_recorded_summaries_begin(&summaries, path, source);
     mt_reading_start(&reading, source, "writing", arguments->common.quiet);
     status = write_trace(source, output.fd, &written, &error);
     mt_reading_end(&reading);
     if (status != MT_OK) {
+        mt_recorded_summaries_abandon(&summaries);
         mt_output_abandon(&output);
         error.status = status;
         return mt_report_error(status == MT_ERR_OUTPUT ? path : input, &error);
     }
-    if (mt_output_finish(&output, &error) != MT_OK)
+    if (mt_output_finish(&output, &error) != MT_OK) {
+        mt_recorded_summaries_abandon(&summaries);
         return mt_report_output_error(path, &error);
-    summarize(path, arguments);
+    }
+    if (summarizes) {
+        mt_recorded_summaries_add(&summaries, path);
+        mt_recorded_summaries_finish(&summaries);
+    }
     verdict = mt_input_verdict(source, input, &arguments->common);
     printed = print_written(&written, path, &arguments->common);
     return printed != MT_EXIT_OK ? printed : verdict;

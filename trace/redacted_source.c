@@ -204,6 +204,7 @@ struct mt_source *mt_redacted_source(struct mt_source *inner, const struct mt_re
     self->source.format = inner->format;
     self->source.header = inner->header;
     self->source.input_bytes = inner->input_bytes;
+    self->source.in_memory = inner->in_memory;
     self->inner = inner;
     self->redaction = redaction;
     follow(self);

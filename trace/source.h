@@ -200,9 +200,10 @@ struct mt_source {
     struct mt_heap_view view;     /* filters what mt_source_next passes on */
     struct mt_overlay overlay;    /* events that it inserts */
     struct mt_event_batch unread; /* PRIVATE: the first batch, if source.c read it */
-    uint64_t input_bytes;         /* size of the file on disk */
-    uint64_t decoded_bytes;       /* after decompression, 0 = unknown so far */
-    uint64_t progress_bytes;      /* of input_bytes, by this pass so far */
+    bool in_memory;          /* no file is read, so a forked process can read at the same time */
+    uint64_t input_bytes;    /* size of the file on disk */
+    uint64_t decoded_bytes;  /* after decompression, 0 = unknown so far */
+    uint64_t progress_bytes; /* of input_bytes, by this pass so far */
     struct mt_source_watch watch; /* may be changed between two calls */
     uint64_t readings;            /* number of passes from the start, including partial ones */
     uint64_t events_read;         /* in all passes and all heaps, unfiltered */

@@ -9,6 +9,16 @@
 struct mt_database_writer; /* database_writer.h */
 struct mt_database_schema;
 
+/* A summary to write. */
+struct mt_summary_order {
+    const char *trace;        /* its path */
+    bool force;               /* replaces also a file that is not a summary */
+    struct mt_source *source; /* the events of the trace; NULL: the trace is read */
+    /* Called before the file is read: waits until it is complete. NULL: it is. */
+    void (*wait)(void *context);
+    void *context;
+};
+
 /* Files of an annex that are no traces, and messages for commands that read one trace. */
 struct mt_annex_files {
     /* Returns true if the file begins like one of the annex. */
@@ -24,8 +34,9 @@ struct mt_annex_files {
     int (*fill)(struct mt_database_writer *writer, const char *path,
                 const struct mt_common *common);
     const struct mt_database_schema *schema; /* of that database */
-    /* Writes a summary beside a trace. Without `force`, replaces only a summary. */
-    enum mt_status (*summarize)(const char *trace, bool force, struct mt_error *error) MT_MUST_USE;
+    /* Writes a summary beside a trace. */
+    enum mt_status (*summarize)(const struct mt_summary_order *order,
+                                struct mt_error *error) MT_MUST_USE;
 };
 
 /* NULL: no annex of this build has files. */

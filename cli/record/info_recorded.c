@@ -1,5 +1,8 @@
 /* memtrace info of recorded traces: what was recorded, of one trace or of many. */
+#define _GNU_SOURCE /* pipe2 */
+
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +18,7 @@
 #include "cli.h"
 #include "driver_ledger.h"
 #include "info_recorded.h"
+#include "io.h"
 #include "json.h"
 #include "outputs.h"
 #include "process_memory.h"
@@ -71,17 +75,35 @@ static void end_without_memory(void)
     _exit(MT_EXIT_INPUT);
 }
 
-/* Makes the summary, in a separate process. Returns the exit status of that process. */
-static int work(struct mt_recorded_summaries *summaries, const char *path)
+/* Waits until the trace is complete. Ends this process if it never will be. */
+static void wait_at_gate(void *context)
 {
+    const struct mt_summary_job *job = context;
+    char byte;
+
+    if (mt_io_read(job->gate[0], &byte, 1) != 1)
+        _exit(MT_EXIT_OK);
+}
+
+/* Makes the summary, in a separate process. Returns the exit status of that process. */
+static int work(struct mt_recorded_summaries *summaries, struct mt_summary_job *job,
+                struct mt_source *source)
+{
+    const struct mt_summary_order order = {.trace = job->path,
+                                           .force = summaries->force,
+                                           .source = source,
+                                           .wait = job->is_gated ? wait_at_gate : NULL,
+                                           .context = job};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;
 
+    if (job->is_gated)
+        (void)mt_io_close(job->gate[1]); /* so that the end of the parent is noticed */
     mt_memory_last_words_set(end_without_memory);
     mt_memory_return_failures(false);
-    status = mt_annex_files->summarize(path, summaries->force, &error);
+    status = mt_annex_files->summarize(&order, &error);
     if (status != MT_OK)
-        say_missing(summaries, path, error.text);
+        say_missing(summaries, job->path, error.text);
     return status == MT_OK ? MT_EXIT_OK : MT_EXIT_OUTPUT;
 }
 
@@ -105,6 +127,14 @@ static void end_job(const struct mt_summary_job *job)
     }
 }
 
+/* The parent also keeps the end that is read, so that it survives a job that has ended. */
+static void close_gate(struct mt_summary_job *job)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(job->gate) && job->is_gated; i++)
+        (void)mt_io_close(job->gate[i]);
+    job->is_gated = false;
+}
+
 /* Returns true if the job has ended. Ends a job that exceeds its timeout. */
 static bool has_ended(struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
 {
@@ -123,6 +153,7 @@ static bool has_ended(struct mt_recorded_summaries *summaries, struct mt_summary
     } else if (got > 0 && WEXITSTATUS(status) == MT_EXIT_INPUT) {
         say_missing(summaries, job->path, "memory ran out");
     }
+    close_gate(job);
     job->process = 0;
     return true;
 }
@@ -149,27 +180,67 @@ static struct mt_summary_job *wait_for(struct mt_recorded_summaries *summaries, 
     }
 }
 
-void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path)
+static void start(struct mt_recorded_summaries *summaries, const char *path,
+                  struct mt_source *source)
 {
     struct mt_summary_job *job;
 
-    if (!mt_annex_files)
-        return;
     if (!summaries->is_begun)
         mt_progress_start(&summaries->progress, summaries->is_quiet);
     summaries->is_begun = true;
     job = wait_for(summaries, most_jobs() - 1);
     mt_progress_end(&summaries->progress); /* the caller prints between two traces */
-    *job = (struct mt_summary_job){.process = fork(), .path = path, .started_ms = now_ms()};
+    *job = (struct mt_summary_job){.path = path, .started_ms = now_ms()};
+    job->is_gated = source && pipe2(job->gate, O_CLOEXEC) == 0;
+    if (source && !job->is_gated)
+        return;
+    job->process = fork();
     if (job->process == 0) {
         mt_unfinished_forget(mt_outputs_unfinished());
         let_sigterm_end_this();
         summaries->progress.shown = !summaries->progress.off; /* the parent may show it */
-        _exit(work(summaries, path));
+        _exit(work(summaries, job, source));
     }
     if (job->process < 0) {
         job->process = 0;
-        say_missing(summaries, path, strerror(errno));
+        if (!source)
+            say_missing(summaries, path, strerror(errno));
+        close_gate(job);
+    }
+}
+
+void mt_recorded_summaries_begin(struct mt_recorded_summaries *summaries, const char *path,
+                                 struct mt_source *source)
+{
+    if (mt_annex_files && source->in_memory)
+        start(summaries, path, source);
+}
+
+void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path)
+{
+    for (size_t i = 0; i < MT_SUMMARY_JOBS; i++) {
+        struct mt_summary_job *job = &summaries->jobs[i];
+
+        if (!job->is_gated || job->path != path)
+            continue;
+        job->started_ms = now_ms();
+        if (mt_io_write(job->gate[1], "", 1))
+            return;
+        mt_recorded_summaries_abandon(summaries);
+    }
+    if (mt_annex_files)
+        start(summaries, path, NULL);
+}
+
+void mt_recorded_summaries_abandon(struct mt_recorded_summaries *summaries)
+{
+    for (size_t i = 0; i < MT_SUMMARY_JOBS; i++) {
+        struct mt_summary_job *job = &summaries->jobs[i];
+
+        if (job->process)
+            end_job(job);
+        close_gate(job);
+        job->process = 0;
     }
 }
 

@@ -69,6 +69,8 @@ struct mt_recorded_summaries {
         pid_t process; /* 0 = none */
         const char *path;
         uint64_t started_ms;
+        int gate[2]; /* a pipe: a byte in it means that the trace is complete */
+        bool is_gated;
     } jobs[MT_SUMMARY_JOBS];
 };
 
@@ -76,6 +78,15 @@ struct mt_recorded_summaries {
  * mt_recorded_summaries_finish. If there are already as many writers as processors, first waits for
  * one of them. The calling process must have only one thread. */
 void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path);
+
+/* Starts to make the summary of a trace that is not written yet, from its events. The file is
+ * written after mt_recorded_summaries_add with the same `path`. Does nothing if the source reads a
+ * file: mt_recorded_summaries_add then starts to read the trace. */
+void mt_recorded_summaries_begin(struct mt_recorded_summaries *summaries, const char *path,
+                                 struct mt_source *source);
+
+/* Ends all processes that make summaries, without a message. */
+void mt_recorded_summaries_abandon(struct mt_recorded_summaries *summaries);
 
 /* Waits for all summaries. Prints which are missing, and why. */
 void mt_recorded_summaries_finish(struct mt_recorded_summaries *summaries);

@@ -301,13 +301,13 @@ static void say_summary(const char *path)
         path);
 }
 
-static enum mt_status summarize(const char *trace, bool force, struct mt_error *error)
+static enum mt_status summarize(const struct mt_summary_order *order, struct mt_error *error)
 {
     struct mt_buf path = {0};
     enum mt_status status;
 
-    mt_summary_add_path(&path, trace);
-    status = mt_summary_of_trace(trace, path.data, force, error);
+    mt_summary_add_path(&path, order->trace);
+    status = mt_summary_of_trace(order, path.data, error);
     mt_buf_release(&path);
     return status;
 }

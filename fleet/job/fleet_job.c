@@ -203,11 +203,12 @@ static enum mt_status read_summary_of(const char *trace, struct mt_rank_set *set
 static enum mt_status summarize(const struct mt_fleet_reading *reading, const char *trace,
                                 struct mt_error *error)
 {
+    const struct mt_summary_order order = {.trace = trace, .force = reading->force};
     struct mt_buf path = {0};
     enum mt_status status;
 
     mt_summary_add_path(&path, trace);
-    status = mt_summary_of_trace(trace, path.data, reading->force, error);
+    status = mt_summary_of_trace(&order, path.data, error);
     mt_buf_release(&path);
     return status;
 }

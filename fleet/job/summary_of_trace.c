@@ -28,20 +28,25 @@ void mt_summary_add_path(struct mt_buf *out, const char *trace)
     mt_buf_add_text(out, ".mtsum");
 }
 
-static enum mt_status summarize_source(struct mt_source *source, const char *path,
+/* order->source is set. */
+static enum mt_status summarize_source(const struct mt_summary_order *order,
                                        struct mt_rank_set *set, struct mt_error *error)
 {
-    const struct mt_analyze_options options = {
-        .path = path, .needs = true, .models = MT_MODEL_LEVEL_OVER_TIME, .bins = MT_RECORD_COLUMNS};
+    const struct mt_analyze_options options = {.path = order->trace,
+                                               .needs = true,
+                                               .models = MT_MODEL_LEVEL_OVER_TIME,
+                                               .bins = MT_RECORD_COLUMNS};
     struct mt_identity *identity = mt_memory_new(sizeof *identity);
     struct mt_report *report = NULL;
     enum mt_status status;
 
-    status = mt_analyze(source, &options, &report, error);
+    status = mt_analyze(order->source, &options, &report, error);
+    if (order->wait)
+        order->wait(order->context);
     if (status == MT_OK)
-        status = mt_file_hash(path, report->sha256, error);
+        status = mt_file_hash(order->trace, report->sha256, error);
     if (status == MT_OK) {
-        mt_identity_read(&source->header, path, identity);
+        mt_identity_read(&order->source->header, order->trace, identity);
         status = mt_summarize(report, identity, set, error);
     }
     mt_report_release(report);
@@ -52,26 +57,27 @@ static enum mt_status summarize_source(struct mt_source *source, const char *pat
 enum mt_status mt_summary_add_trace(const char *path, struct mt_rank_set *set,
                                     struct mt_error *error)
 {
-    struct mt_source *source = NULL;
-    enum mt_status status = mt_import_open_any(path, &source, error);
+    struct mt_summary_order order = {.trace = path};
+    enum mt_status status = mt_import_open_any(path, &order.source, error);
 
     if (status != MT_OK)
         return status;
-    status = summarize_source(source, path, set, error);
-    mt_source_close(source);
+    status = summarize_source(&order, set, error);
+    mt_source_close(order.source);
     return status;
 }
 
-enum mt_status mt_summary_of_trace(const char *path, const char *out_path, bool force,
+enum mt_status mt_summary_of_trace(const struct mt_summary_order *order, const char *out_path,
                                    struct mt_error *error)
 {
-    struct mt_outputs outputs = {.force = force};
+    struct mt_outputs outputs = {.force = order->force};
     struct mt_output_rules rules;
     struct mt_rank_set set = {0};
     struct mt_buf bytes = {0};
-    enum mt_status status = mt_summary_add_trace(path, &set, error);
+    enum mt_status status = order->source ? summarize_source(order, &set, error)
+                                          : mt_summary_add_trace(order->trace, &set, error);
 
-    mt_outputs_add_input(&outputs, path);
+    mt_outputs_add_input(&outputs, order->trace);
     rules = mt_output_rules_of(&outputs, &mt_file_rank_summary);
     rules.is_private = true; /* the summary names code and machines, as the trace does */
     if (status == MT_OK)

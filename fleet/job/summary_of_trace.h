@@ -3,6 +3,7 @@
 #ifndef MT_CLI_SUMMARY_OF_TRACE_H
 #define MT_CLI_SUMMARY_OF_TRACE_H
 
+#include "annexes.h"
 #include "buf.h"
 #include "file_kinds.h"
 #include "rank_set.h"
@@ -18,9 +19,9 @@ void mt_summary_add_path(struct mt_buf *out, const char *trace);
 enum mt_status mt_summary_add_trace(const char *path, struct mt_rank_set *set,
                                     struct mt_error *error) MT_MUST_USE;
 
-/* Writes the same records as a file, completely or not at all. Never replaces `path`. Without
- * `force`, replaces only a summary. Returns MT_ERR_OUTPUT if the file could not be written. */
-enum mt_status mt_summary_of_trace(const char *path, const char *out_path, bool force,
+/* Writes the same records as a file, completely or not at all. Never replaces the trace. Returns
+ * MT_ERR_OUTPUT if the file could not be written. */
+enum mt_status mt_summary_of_trace(const struct mt_summary_order *order, const char *out_path,
                                    struct mt_error *error) MT_MUST_USE;
 
 /* Adds the records of a summary file to `set`. */

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "import.h"
 #include "info_recorded.h"
 #include "summary_of_trace.h"
 
@@ -198,6 +199,52 @@ static void failures_are_reported_once(void **state)
     remove_place(&place);
 }
 
+static const char capture[] = MEMTRACE_FIXTURES "/captures/lstm.pickle.zst";
+
+static size_t read_summary(const struct place *place, char *bytes, size_t room)
+{
+    FILE *file = fopen(summary_path(place, 0), "rb");
+    size_t length;
+
+    assert_non_null(file);
+    length = fread(bytes, 1, room, file);
+    (void)fclose(file);
+    assert_int_equal(unlink(summary_path(place, 0)), 0);
+    return length;
+}
+
+/* Events in memory give the summary of the trace, which need not exist until it is added. */
+static void a_summary_may_begin_early(void **state)
+{
+    struct mt_recorded_summaries early = {.is_quiet = true}, late = {.is_quiet = true};
+    static char of_events[1 << 16], of_trace[1 << 16];
+    struct mt_error error = {0};
+    struct mt_source *source;
+    struct place place;
+    size_t length;
+
+    (void)state;
+    make_place(&place);
+    make_endless(&place); /* reading the trace would never end */
+    assert_int_equal(mt_import_open_any(capture, &source, &error), MT_OK);
+    mt_recorded_summaries_begin(&early, place.traces[0], source);
+    assert_true(early.jobs[0].process || early.jobs[MT_SUMMARY_JOBS - 1].process);
+    mt_recorded_summaries_abandon(&early);
+    assert_int_equal(access(summary_path(&place, 0), F_OK), -1);
+    mt_recorded_summaries_begin(&early, place.traces[0], source);
+    assert_int_equal(unlink(place.traces[0]), 0);
+    copy_file(capture, place.traces[0]);
+    mt_recorded_summaries_add(&early, place.traces[0]);
+    mt_recorded_summaries_finish(&early);
+    length = read_summary(&place, of_events, sizeof of_events);
+    mt_recorded_summaries_add(&late, place.traces[0]);
+    mt_recorded_summaries_finish(&late);
+    assert_int_equal(read_summary(&place, of_trace, sizeof of_trace), length);
+    assert_memory_equal(of_events, of_trace, length);
+    mt_source_close(source);
+    remove_place(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +252,7 @@ int main(void)
         cmocka_unit_test(time_is_limited),
         cmocka_unit_test(time_is_limited_without_sigterm),
         cmocka_unit_test(failures_are_reported_once),
+        cmocka_unit_test(a_summary_may_begin_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -434,6 +434,7 @@ static enum mt_status prepare(struct mt_torch *torch)
 
     torch->source.ops = &torch_ops;
     torch->source.format = "pytorch-snapshot";
+    torch->source.in_memory = true;
     torch->records.symbols = &torch->source.symbols;
     torch->options.max_split_bytes = UINT64_MAX;
     torch->batch = malloc(MT_TORCH_BATCH_EVENTS * sizeof *torch->batch);
