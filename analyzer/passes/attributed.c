@@ -155,6 +155,8 @@ size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row)
 {
+    struct mt_site site = mt_site_table_at(&attribution->sites, row->stack);
+
     if (row->stack == MT_NO_ID && row->initial)
         return "allocated before recording started";
     if (row->tie == MT_TIE_LIBRARY || row->tied != MT_NO_ID)
@@ -163,6 +165,8 @@ const char *mt_attributed_site(const struct mt_attribution *attribution,
         return "outside TensorFlow operations";
     if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
         return "no Python stack (a C++ thread)";
+    if (site.frame != MT_NO_ID)
+        return mt_site_text(attribution->arena, attribution->symbols, site);
     return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
 }
 

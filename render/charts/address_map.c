@@ -83,35 +83,46 @@ struct sum {
     float reserved, covered, of_role[MT_ROLE_COUNT];
 };
 
+/* A row of the model in a row of pixels. */
+struct part {
+    uint32_t row;
+    double bytes;
+};
+
 struct painter {
     struct mt_address_layout *layout;
     uint32_t width, height; /* size of the grid */
     uint32_t *columns;      /* for each column of the grid: column of the model */
-    struct sum *sums;       /* for each column of the model */
-    uint8_t *row, *below;   /* values of this row and the previous one */
-    uint32_t *open;         /* for each column of the grid: 1 + the rectangle that may grow there */
+    struct part *parts;     /* of this row */
+    uint32_t part_count;
+    /* Columns of the model between two starts are equal in this row. */
+    uint64_t *marks; /* one bit for each column: whether it is a start */
+    uint32_t *starts, start_count;
+    uint32_t *numbers; /* for each start: its place in `starts` */
+    struct sum *sums;  /* for each start */
+    uint8_t *row;      /* values of this row */
+    uint32_t *open;    /* for each column of the grid: 1 + the rectangle that may grow there */
     struct mt_grid_cell *cells;
     uint8_t *values; /* one for each cell */
     uint32_t count, capacity;
     uint32_t place; /* the place in which the row begins */
 };
 
-static void add_row(struct painter *painter, uint32_t row, double share)
+static void mark(struct painter *painter, uint32_t column)
+{
+    painter->marks[column / 64] |= UINT64_C(1) << column % 64;
+}
+
+static void add_part(struct painter *painter, uint32_t row, double share)
 {
     const struct mt_address_axis *model = painter->layout->model;
-    double bytes = share * (double)painter->layout->address->bytes_per_row / FULL;
 
     for (uint32_t i = model->first_run[row]; i < model->first_run[row + 1]; i++) {
-        const struct mt_mosaic_run *run = &model->runs[i];
-        float reserved = (float)(bytes * run->cell.reserved);
-        float covered = (float)(bytes * run->cell.covered);
-
-        for (uint32_t column = run->begin; column < run->end; column++) {
-            painter->sums[column].reserved += reserved;
-            painter->sums[column].covered += covered;
-            painter->sums[column].of_role[run->cell.role] += covered;
-        }
+        mark(painter, model->runs[i].begin);
+        mark(painter, model->runs[i].end);
     }
+    painter->parts[painter->part_count++] = (struct part){
+        row, share * (double)painter->layout->address->bytes_per_row / FULL};
 }
 
 /* Adds the rows of a place that overlap with bytes [low, high) of the picture. */
@@ -130,7 +141,42 @@ static void add_place(struct painter *painter, uint32_t index, double low, doubl
         if (begin >= to)
             break;
         if (shared > 0)
-            add_row(painter, place->rows[i], shared / (end - begin));
+            add_part(painter, place->rows[i], shared / (end - begin));
+    }
+}
+
+static void list_starts(struct painter *painter)
+{
+    uint32_t column_count = painter->layout->model->column_count;
+
+    mark(painter, 0);
+    mark(painter, column_count);
+    painter->start_count = 0;
+    for (uint32_t word = 0; word <= column_count / 64; word++)
+        for (uint64_t bits = painter->marks[word]; bits; bits &= bits - 1) {
+            uint32_t column = 64 * word + (uint32_t)__builtin_ctzll(bits);
+
+            painter->numbers[column] = painter->start_count;
+            painter->starts[painter->start_count++] = column;
+        }
+    painter->start_count--; /* the last one is the end */
+    memset(painter->marks, 0, (column_count / 64 + 1) * sizeof *painter->marks);
+}
+
+static void sum_part(struct painter *painter, const struct part *part)
+{
+    const struct mt_address_axis *model = painter->layout->model;
+
+    for (uint32_t i = model->first_run[part->row]; i < model->first_run[part->row + 1]; i++) {
+        const struct mt_mosaic_run *run = &model->runs[i];
+        float reserved = (float)(part->bytes * run->cell.reserved);
+        float covered = (float)(part->bytes * run->cell.covered);
+
+        for (uint32_t at = painter->numbers[run->begin]; painter->starts[at] < run->end; at++) {
+            painter->sums[at].reserved += reserved;
+            painter->sums[at].covered += covered;
+            painter->sums[at].of_role[run->cell.role] += covered;
+        }
     }
 }
 
@@ -156,19 +202,24 @@ static void fill_row(struct painter *painter, uint32_t y)
     double low = per_pixel * (painter->height - 1 - y), high = low + per_pixel;
     uint32_t i = painter->place;
 
-    memset(painter->sums, 0, layout->model->column_count * sizeof *painter->sums);
+    painter->part_count = 0;
     while (i > 0 && (double)layout->begins[i] > low)
         i--;
     painter->place = i;
     for (; i < layout->address->place_count && (double)layout->begins[i] < high; i++)
         add_place(painter, i, low, high);
-    for (uint32_t x = 0; x < painter->width; x++) {
-        const struct sum *sum = &painter->sums[painter->columns[x]];
-
-        if (x && !memcmp(sum, &painter->sums[painter->columns[x - 1]], sizeof *sum))
-            painter->row[x] = painter->row[x - 1];
-        else
-            painter->row[x] = value_of(sum, per_pixel);
+    list_starts(painter);
+    memset(painter->sums, 0, painter->start_count * sizeof *painter->sums);
+    for (i = 0; i < painter->part_count; i++)
+        sum_part(painter, &painter->parts[i]);
+    for (uint32_t x = 0, at = 0, known = UINT32_MAX; x < painter->width; x++) {
+        if (painter->columns[x] < painter->starts[at])
+            at = 0;
+        while (painter->columns[x] >= painter->starts[at + 1])
+            at++;
+        painter->row[x] =
+            at == known ? painter->row[x - 1] : value_of(&painter->sums[at], per_pixel);
+        known = at;
     }
 }
 
@@ -219,6 +270,7 @@ static void make_painter(struct mt_address_layout *layout, struct painter *paint
 {
     struct mt_arena *arena = &layout->drawing->arena;
     size_t width = (size_t)ceil(layout->plot.width * 2) + 1;
+    size_t columns = (size_t)layout->model->column_count + 1;
     double area = layout->plot.width * layout->plot.height;
 
     painter->layout = layout;
@@ -226,7 +278,13 @@ static void make_painter(struct mt_address_layout *layout, struct painter *paint
     painter->columns = mt_arena_array(arena, width, sizeof *painter->columns);
     painter->row = mt_arena_array(arena, width, sizeof *painter->row);
     painter->open = mt_arena_array(arena, width, sizeof *painter->open);
-    painter->sums = mt_arena_array(arena, layout->model->column_count, sizeof *painter->sums);
+    painter->parts =
+        mt_arena_array(arena, (size_t)layout->address->row_count + 1, sizeof *painter->parts);
+    painter->marks = mt_arena_array(arena, columns / 64 + 1, sizeof *painter->marks);
+    memset(painter->marks, 0, (columns / 64 + 1) * sizeof *painter->marks);
+    painter->starts = mt_arena_array(arena, columns, sizeof *painter->starts);
+    painter->numbers = mt_arena_array(arena, columns, sizeof *painter->numbers);
+    painter->sums = mt_arena_array(arena, columns, sizeof *painter->sums);
     painter->cells = mt_arena_array(arena, painter->capacity, sizeof *painter->cells);
     painter->values = mt_arena_array(arena, painter->capacity, sizeof *painter->values);
 }

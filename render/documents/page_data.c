@@ -309,6 +309,7 @@ static void release(struct mt_page_data *writer)
     mt_map_release(&writer->nodes);
     mt_map_release(&writer->stack_nodes);
     mt_map_release(&writer->frames);
+    mt_map_release(&writer->known_frames);
     mt_buf_release(&writer->node_text);
     mt_buf_release(&writer->frame_text);
     mt_buf_release(&writer->group_text);

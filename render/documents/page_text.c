@@ -76,23 +76,31 @@ static uint32_t node_without_stack(struct mt_page_data *writer,
     return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
 }
 
-uint32_t mt_page_node(struct mt_page_data *writer, uint32_t stack)
+/* Returns the frame on the page of a frame of the trace. */
+static uint32_t page_frame(struct mt_page_data *writer, uint32_t frame)
 {
     const struct mt_symbols *symbols = writer->report->symbols;
     struct mt_arena *arena = &writer->drawing.arena;
+    uint32_t id = mt_map_get(&writer->known_frames, frame);
+
+    if (id == MT_MAP_NONE) {
+        id = frame_of(writer, mt_frame_function(arena, symbols, frame),
+                      mt_frame_position(arena, symbols, frame), mt_frame_origin(symbols, frame));
+        mt_map_put(&writer->known_frames, frame, id);
+    }
+    return id;
+}
+
+uint32_t mt_page_node(struct mt_page_data *writer, uint32_t stack)
+{
     uint32_t frames[MT_NAMED_FRAMES_DEPTH], count = 0, node = MT_PAGE_NO_NODE;
     uint32_t known = mt_map_get(&writer->stack_nodes, stack);
 
     if (stack == MT_NO_ID || known != MT_MAP_NONE)
         return stack == MT_NO_ID ? MT_PAGE_NO_NODE : known;
     mt_named_frames_get(&writer->named, stack, frames, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        const char *name = mt_frame_function(arena, symbols, frames[i]);
-        const char *place = mt_frame_position(arena, symbols, frames[i]);
-
-        node = node_of(writer, node,
-                       frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
-    }
+    for (uint32_t i = 0; i < count; i++)
+        node = node_of(writer, node, page_frame(writer, frames[i]));
     if (node != MT_PAGE_NO_NODE)
         mt_map_put(&writer->stack_nodes, stack, node);
     return node;
