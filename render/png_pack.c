@@ -23,11 +23,17 @@
 #define PLACES        4096
 #define PRIME         0x9E3779B97F4A7C15u
 #define ADLER         65521
+#define LANES         4
+#define MOST_SUMMED   4096 /* pixels: more could overflow a lane */
+#define OUTPUT_BYTES  1024
 
 /* A token is a pixel, FILTER (the byte 0 that begins a row), or a match:
  * MATCH | pixels << 15 | distance in bytes - 1. */
 #define FILTER (1u << 30)
 #define MATCH  (1u << 31)
+
+/* Pixels at which a processor looks at once. */
+typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
 
 struct huffman {
     uint32_t counts[LITERALS];
@@ -46,8 +52,10 @@ struct mt_png_pack {
     uint64_t adler_a, adler_b; /* Adler-32 of all rows */
     struct huffman literals, distances;
     size_t token_count;
-    uint64_t waiting; /* bits that are not in `out` yet */
+    uint64_t waiting; /* bits that are not in `bytes` yet */
     unsigned waiting_bits;
+    size_t ready;
+    uint8_t bytes[OUTPUT_BYTES]; /* those that are not in `out` yet */
     uint32_t tokens[BLOCK_TOKENS];
 };
 
@@ -83,57 +91,67 @@ static struct symbol distance_symbol(uint32_t token)
     return symbol_of(token & (WINDOW - 1), 1);
 }
 
+static void flush(struct mt_png_pack *pack)
+{
+    mt_buf_add(pack->out, pack->bytes, pack->ready);
+    pack->ready = 0;
+}
+
 static void put(struct mt_png_pack *pack, uint64_t value, unsigned bits)
 {
     pack->waiting |= value << pack->waiting_bits;
     for (pack->waiting_bits += bits; pack->waiting_bits >= 32; pack->waiting_bits -= 32) {
-        const uint8_t bytes[4] = {(uint8_t)pack->waiting, (uint8_t)(pack->waiting >> 8),
-                                  (uint8_t)(pack->waiting >> 16), (uint8_t)(pack->waiting >> 24)};
-
-        mt_buf_add(pack->out, bytes, sizeof bytes);
+        if (pack->ready == OUTPUT_BYTES)
+            flush(pack);
+        for (int i = 0; i < 4; i++)
+            pack->bytes[pack->ready++] = (uint8_t)(pack->waiting >> 8 * i);
         pack->waiting >>= 32;
     }
 }
 
-static size_t take_rarest(uint64_t *weights, size_t count)
+/* Lists the symbols that occur, rarest first. Returns how many they are. */
+static size_t sort_symbols(const struct huffman *huffman, size_t symbols, uint16_t *sorted)
 {
-    size_t rarest = count;
+    size_t count = 0, at;
 
-    for (size_t i = 0; i < count; i++)
-        if (weights[i] && (rarest == count || weights[i] < weights[rarest]))
-            rarest = i;
-    return rarest;
+    for (size_t i = 0; i < symbols; i++) {
+        if (!huffman->counts[i])
+            continue;
+        for (at = count++; at && huffman->counts[sorted[at - 1]] > huffman->counts[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = (uint16_t)i;
+    }
+    return count;
 }
 
 /* Sets the length of each code. Returns false if one has more than MAX_CODE_BITS bits. At least two
- * counts are not 0. */
+ * counts are not 0. Nodes `count` and up are sums of two others, which also become no smaller. */
 static bool set_lengths(struct huffman *huffman, size_t symbols)
 {
-    uint64_t weights[2 * LITERALS] = {0};
-    uint16_t parents[2 * LITERALS] = {0};
-    uint8_t depths[2 * LITERALS] = {0};
-    size_t nodes = symbols, first, second;
+    uint64_t weights[2 * LITERALS];
+    uint16_t sorted[LITERALS], parents[2 * LITERALS];
+    uint8_t depths[2 * LITERALS];
+    size_t count = sort_symbols(huffman, symbols, sorted), leaf = 0, sum = count, taken;
     bool fits = true;
 
-    for (size_t i = 0; i < symbols; i++)
-        weights[i] = huffman->counts[i];
-    for (;; nodes++) {
-        uint64_t weight;
+    for (size_t i = 0; i < count; i++)
+        weights[i] = huffman->counts[sorted[i]];
+    for (size_t node = count; node < 2 * count - 1; node++) {
+        weights[node] = 0;
+        for (int child = 0; child < 2; child++) {
+            bool is_leaf = leaf < count && (sum == node || weights[leaf] <= weights[sum]);
 
-        first = take_rarest(weights, nodes);
-        weight = weights[first];
-        weights[first] = 0;
-        second = take_rarest(weights, nodes);
-        if (second == nodes)
-            break; /* `first` is the root */
-        weights[nodes] = weight + weights[second];
-        weights[second] = 0;
-        parents[first] = parents[second] = (uint16_t)nodes;
+            taken = is_leaf ? leaf++ : sum++;
+            weights[node] += weights[taken];
+            parents[taken] = (uint16_t)node;
+        }
     }
-    for (size_t i = nodes - 1; i-- > 0;)
-        depths[i] = parents[i] ? (uint8_t)(depths[parents[i]] + 1) : 0;
-    for (size_t i = 0; i < symbols; i++) {
-        huffman->bits[i] = depths[i];
+    depths[2 * count - 2] = 0;
+    for (size_t i = 2 * count - 2; i-- > 0;)
+        depths[i] = (uint8_t)(depths[parents[i]] + 1);
+    memset(huffman->bits, 0, sizeof huffman->bits);
+    for (size_t i = 0; i < count; i++) {
+        huffman->bits[sorted[i]] = depths[i];
         fits &= depths[i] <= MAX_CODE_BITS;
     }
     return fits;
@@ -214,6 +232,7 @@ static void put_block(struct mt_png_pack *pack, bool is_last)
     for (size_t i = 0; i < pack->token_count; i++)
         put_token(pack, pack->tokens[i]);
     put_symbol(pack, &pack->literals, END_OF_BLOCK);
+    flush(pack);
     begin_block(pack);
 }
 
@@ -251,15 +270,23 @@ static uint32_t *row_at(const struct mt_png_pack *pack, uint64_t y)
 static size_t same(const uint32_t *a, const uint32_t *b, size_t most)
 {
     size_t i = 0;
-    uint64_t two_a, two_b;
 
-    for (; i + 2 <= most; i += 2) {
-        memcpy(&two_a, a + i, sizeof two_a);
-        memcpy(&two_b, b + i, sizeof two_b);
-        if (two_a != two_b)
-            return i + (a[i] == b[i]);
+    if (!most || *a != *b)
+        return 0;
+    for (; i + 2 * LANES <= most; i += 2 * LANES) {
+        lanes x[2], y[2], z;
+        uint64_t words[2];
+
+        memcpy(x, a + i, sizeof x);
+        memcpy(y, b + i, sizeof y);
+        z = (x[0] ^ y[0]) | (x[1] ^ y[1]);
+        memcpy(words, &z, sizeof words);
+        if (words[0] | words[1])
+            break;
     }
-    return i + (i < most && a[i] == b[i]);
+    while (i < most && a[i] == b[i])
+        i++;
+    return i;
 }
 
 struct match {
@@ -312,19 +339,50 @@ static void add_changed_row(struct mt_png_pack *pack, const uint32_t *row, const
 
 /* Adler-32 adds each byte to one sum, and this sum to another one. The second sum of a row is that
  * of its bytes, each times the number of bytes from there to the end of the row. */
+struct sums {
+    uint64_t plain, weighted; /* weighted: of pixels instead of bytes */
+    uint64_t less;            /* what 3 * weighted counts too often */
+};
+
+/* Adds `count` pixels, a multiple of LANES and at most MOST_SUMMED. Lane i has the pixels i, i +
+ * LANES, and so on, so that a processor can add LANES pixels at once. */
+static void sum_pixels(struct sums *sums, const uint32_t *pixels, size_t count)
+{
+    lanes plain = {0}, weighted = {0}, less = {0};
+
+    for (size_t x = 0; x < count; x += LANES) {
+        lanes piece, blue, green;
+
+        memcpy(&piece, pixels + x, sizeof piece);
+        blue = piece & 0xFF;
+        green = piece >> 8 & 0xFF;
+        plain += (piece >> 16) + green + blue;
+        weighted += plain;
+        less += green + 2 * blue;
+    }
+    sums->weighted += count * sums->plain;
+    for (size_t i = 0; i < LANES; i++) {
+        sums->weighted += LANES * (uint64_t)weighted[i] - i * (uint64_t)plain[i];
+        sums->plain += plain[i];
+        sums->less += less[i];
+    }
+}
+
 static void sum_row(struct mt_png_pack *pack, const uint32_t *row)
 {
-    uint64_t plain = 0, weighted = 0, less = 0;
+    size_t rest = pack->width % LANES, end = pack->width - rest;
+    uint32_t last[LANES] = {0};
+    struct sums sums = {0, 0, 0};
 
-    for (size_t x = 0; x < pack->width; x++) {
-        uint32_t red_blue = row[x] & 0xFF00FF, green = row[x] >> 8;
-
-        plain += (red_blue >> 16) + (green & 0xFF) + (red_blue & 0xFF);
-        weighted += plain;
-        less += (green & 0xFF) + 2 * (red_blue & 0xFF);
+    for (size_t x = 0; x < end; x += MOST_SUMMED)
+        sum_pixels(&sums, row + x, mt_min_u64(end - x, MOST_SUMMED));
+    if (rest) { /* black pixels after the end change nothing but the number of sums */
+        memcpy(last, row + end, rest * sizeof *last);
+        sum_pixels(&sums, last, LANES);
+        sums.weighted -= (LANES - rest) * sums.plain;
     }
-    pack->plain = plain;
-    pack->weighted = 3 * weighted - less;
+    pack->plain = sums.plain;
+    pack->weighted = 3 * sums.weighted - sums.less;
 }
 
 void mt_png_pack_add(struct mt_png_pack *pack, const uint32_t *words)
@@ -354,6 +412,7 @@ void mt_png_pack_end(struct mt_png_pack *pack)
         put(pack, pack->adler_b >> shift & 0xFF, 8);
     for (int shift = 8; shift >= 0; shift -= 8)
         put(pack, pack->adler_a >> shift & 0xFF, 8);
+    flush(pack);
     for (; pack->waiting_bits; pack->waiting_bits -= 8, pack->waiting >>= 8)
         mt_buf_add_char(pack->out, (char)pack->waiting);
 }

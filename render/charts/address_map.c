@@ -121,8 +121,8 @@ static void add_part(struct painter *painter, uint32_t row, double share)
         mark(painter, model->runs[i].begin);
         mark(painter, model->runs[i].end);
     }
-    painter->parts[painter->part_count++] = (struct part){
-        row, share * (double)painter->layout->address->bytes_per_row / FULL};
+    painter->parts[painter->part_count++] =
+        (struct part){row, share * (double)painter->layout->address->bytes_per_row / FULL};
 }
 
 /* Adds the rows of a place that overlap with bytes [low, high) of the picture. */
