@@ -376,7 +376,7 @@ static int precheck_files(const struct arguments *arguments, const char *trace,
     return code;
 }
 
-/* Writes DIR/NAME and appends its path to `names`. */
+/* Writes DIR/NAME and, if that succeeds, appends its path to `names`. */
 static int write_document(const struct arguments *arguments, size_t which,
                           const struct mt_buf *document, struct mt_buf *names)
 {
@@ -385,9 +385,11 @@ static int write_document(const struct arguments *arguments, size_t which,
 
     mt_outputs_add_path(&path, arguments->directory, documents[which].name);
     code = mt_outputs_write(path.data, &arguments->outputs, documents[which].kind, document);
-    mt_buf_add_text(names, "  ");
-    mt_buf_add_printable(names, path.data, path.length);
-    mt_buf_add_char(names, '\n');
+    if (!code) {
+        mt_buf_add_text(names, "  ");
+        mt_buf_add_printable(names, path.data, path.length);
+        mt_buf_add_char(names, '\n');
+    }
     mt_buf_release(&path);
     return code;
 }
@@ -471,6 +473,8 @@ static int check_pictures(const struct mt_report *report, const struct arguments
     return code;
 }
 
+#define FILES_HEADING "\nFiles\n"
+
 /* The files of -o. */
 struct writing {
     const struct mt_report *report;
@@ -530,12 +534,13 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     int code = check_pictures(report, arguments);
 
     mt_progress_start(&writing.progress, arguments->common.quiet);
-    mt_buf_add_text(&writing.names, "\nFiles\n");
+    mt_buf_add_text(&writing.names, FILES_HEADING);
     if (!code) {
         code = write_all(&writing);
         if (!code)
             code = extra_pictures_write(&extra, &writing.names);
-        if (!arguments->common.json && !writing.documents) {
+        /* if one could not be written, names the others */
+        if (!arguments->common.json && writing.names.length > sizeof FILES_HEADING - 1) {
             int printed = mt_print_answer(&writing.names, false);
 
             code = code ? code : printed;

@@ -351,10 +351,16 @@ class Outputs(unittest.TestCase):
         self.assert_fails(run("analyze IN -o OUT", self.capture, report, preexec_fn=small), 4,
                           "File too large")
         self.assertEqual(first, {path.name: path.read_bytes() for path in report.iterdir()})
-        self.assert_fails(run("analyze IN -o OUT", self.capture, self.folder / "other",
-                              preexec_fn=small), 4, "File too large")
-        for path in (self.folder / "other").iterdir():
+        other = self.folder / "other"
+        done = run("analyze IN -o OUT", self.capture, other, preexec_fn=small)
+        self.assert_fails(done, 4, "File too large")
+        for path in other.iterdir():
             self.assertEqual(path.read_bytes(), first[path.name])
+        files = done.stdout.decode().split("\nFiles\n")[1].split()
+        named = [path for path in files if path.startswith("/")]
+        named += [str(pathlib.Path(path).with_suffix(".png"))
+                  for path, word in zip(files, files[1:]) if word == "and"]
+        self.assertEqual(sorted(named), sorted(str(path) for path in other.iterdir()))
 
 
 if __name__ == "__main__":
