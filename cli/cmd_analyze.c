@@ -590,15 +590,21 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
                    const struct arguments *arguments)
 {
     const struct mt_analyze_options options = options_of(arguments, path);
+    bool hashes = shows_hash(arguments);
+    struct mt_file_hashing hashing;
     struct mt_report *report = NULL;
     struct mt_error error;
     enum mt_status status;
     int code;
 
     source->overlay.hides_ranges = arguments->unnamed;
+    if (hashes)
+        mt_file_hash_begin(&hashing, path);
     status = mt_analyze_with_progress(source, &options, arguments->common.quiet, &report, &error);
-    if (!status && shows_hash(arguments))
-        status = mt_file_hash(path, report->sha256, &error);
+    if (hashes && status)
+        mt_file_hash_cancel(&hashing);
+    else if (hashes)
+        status = mt_file_hash_end(&hashing, report->sha256, &error);
     if (status) {
         mt_report_release(report);
         return mt_policy_error(path, arguments->policy, &error);

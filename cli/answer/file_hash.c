@@ -13,7 +13,7 @@
 #define PIECE_BYTES ((size_t)1 << 16)
 
 /* Returns 0 or errno. */
-static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
+static int hash_descriptor(int fd, struct mt_file_hashing *hashing)
 {
     unsigned char *piece = mt_memory_new(PIECE_BYTES);
     struct mt_sha256 sha;
@@ -21,30 +21,66 @@ static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
     int why = 0;
 
     mt_sha256_init(&sha);
-    while ((length = mt_io_read(fd, piece, PIECE_BYTES)) > 0)
+    while ((length = mt_io_read(fd, piece, PIECE_BYTES)) > 0 && !hashing->is_unwanted)
         mt_sha256_add(&sha, piece, (size_t)length);
     if (length < 0)
         why = errno;
     else
-        mt_sha256_finish(&sha, text);
+        mt_sha256_finish(&sha, hashing->text);
     free(piece);
     return why;
 }
 
-enum mt_status mt_file_hash(const char *path, char text[MT_SHA256_TEXT], struct mt_error *error)
+static void *hash_path(void *context)
 {
+    struct mt_file_hashing *hashing = context;
     int fd = -1, why = 0;
     struct stat facts;
 
-    text[0] = '\0';
-    if (strcmp(path, "-") == 0)
-        return MT_OK;
-    fd = mt_io_open(path, O_RDONLY | O_NONBLOCK, 0);
+    if (strcmp(hashing->path, "-") == 0)
+        return NULL;
+    fd = mt_io_open(hashing->path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0 || fstat(fd, &facts) != 0)
         why = errno;
     else if (S_ISREG(facts.st_mode))
-        why = hash_descriptor(fd, text);
+        why = hash_descriptor(fd, hashing);
     if (fd >= 0)
         close(fd);
-    return why ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "no SHA-256: %s", strerror(why)) : MT_OK;
+    if (why)
+        hashing->status =
+            mt_fail(&hashing->error, MT_ERR_IO, MT_NO_OFFSET, "no SHA-256: %s", strerror(why));
+    return NULL;
+}
+
+enum mt_status mt_file_hash(const char *path, char text[MT_SHA256_TEXT], struct mt_error *error)
+{
+    struct mt_file_hashing hashing = {.path = path};
+
+    return mt_file_hash_end(&hashing, text, error);
+}
+
+void mt_file_hash_begin(struct mt_file_hashing *hashing, const char *path)
+{
+    *hashing = (struct mt_file_hashing){.path = path};
+    hashing->has_thread = !pthread_create(&hashing->thread, NULL, hash_path, hashing);
+}
+
+enum mt_status mt_file_hash_end(struct mt_file_hashing *hashing, char text[MT_SHA256_TEXT],
+                                struct mt_error *error)
+{
+    if (hashing->has_thread)
+        pthread_join(hashing->thread, NULL);
+    else
+        hash_path(hashing);
+    memcpy(text, hashing->text, MT_SHA256_TEXT);
+    if (hashing->status && error)
+        *error = hashing->error;
+    return hashing->status;
+}
+
+void mt_file_hash_cancel(struct mt_file_hashing *hashing)
+{
+    hashing->is_unwanted = true;
+    if (hashing->has_thread)
+        pthread_join(hashing->thread, NULL);
 }
