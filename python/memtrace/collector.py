@@ -12,6 +12,9 @@ from .errors import Error
 
 _NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED
 _WITHOUT_PYTORCH = 1  # of memtrace_begin
+# Settings of a `memtrace record` that started this process without its library.
+_ONLY_OF_RECORD = ("MEMTRACE_MANIFEST", "MEMTRACE_IDLE", "MEMTRACE_RING_SECONDS",
+                   "MEMTRACE_RING_ABOVE", "MEMTRACE_WITH_ENV")
 
 
 def is_recorded_already() -> bool:
@@ -84,8 +87,8 @@ class Collector:
     def _begin(self, path: str, output: str, settings: Mapping[str, str]) -> None:
         wanted = {
             **settings,
+            **dict.fromkeys(_ONLY_OF_RECORD, ""),
             "MEMTRACE_OUTPUT": output,
-            "MEMTRACE_MANIFEST": "",
             "MEMTRACE_FOLLOW": "none",
             "MEMTRACE_ROOT": str(os.getpid()),
         }

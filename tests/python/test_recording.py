@@ -40,6 +40,20 @@ print(report.raw["devices"][0]["summary"]["allocated_peak"])
         self.assertEqual(self.phases(), ["+work", "-work"])
         self.assertEqual(self.sizes(), [1 << 20])
 
+    def test_ignores_settings_of_a_recording_without_its_library(self):
+        code = DRIVER + '''
+import memtrace
+with memtrace.record("own.trace.zst"):
+    start_cuda()
+    alloc(4096)
+'''
+        for options in (["--idle"], ["--ring", "5m"], ["--with-env"]):
+            self.python(code, before=[PROGRAM, "record", *options, "-o", "run.trace.zst", "--",
+                                      "env", "-u", "LD_PRELOAD"])
+            self.assertEqual(self.sizes("own.trace.zst"), [4096])
+            self.assertIsNone(self.header("own.trace.zst")["command"])
+            self.assertNotIn(b"ring_ns", (self.work / "own.trace.zst").read_bytes()[:8192])
+
     def test_an_exception_passes_and_the_trace_is_complete(self):
         self.python(DRIVER + """
 import memtrace
