@@ -1,6 +1,7 @@
 /* Which processes are the job: several jobs, restarts, duplicates, and tenants of one device. */
 #include "made_job.h"
 
+#include "job_words.h"
 #include "phase.h"
 
 static void several_jobs_need_a_choice(void **state)
@@ -141,6 +142,18 @@ static void processes_that_share_a_device_are_added_up(void **state)
     release(&made);
 }
 
+static bool advises_to_give_back(const struct made *made)
+{
+    struct mt_job_words words = {.report = made->report};
+    bool found = false;
+
+    mt_job_describe_device(&words, &made->report->devices[0]);
+    for (const struct mt_job_sentence *at = words.first; at; at = at->next)
+        found |= strstr(at->text, "let that process give it back first") != NULL;
+    mt_job_words_release(&words);
+    return found;
+}
+
 /* The trainer's level is 40 GiB all the time, and 4 GiB of it are allocated when the server dies.
  */
 static void a_process_holds_unused_memory_while_another_is_refused(void **state)
@@ -170,6 +183,14 @@ static void a_process_holds_unused_memory_while_another_is_refused(void **state)
     assert_string_equal(device->tenants[1].record->trace_name, "train");
     assert_int_equal(device->tenants[1].refusal_bytes, 40 * MT_GIB);
     assert_int_equal(device->tenants[1].refusal_unused_bytes, 36 * MT_GIB);
+    assert_true(advises_to_give_back(&made));
+    server->death_free_bytes = server->death_wanted_bytes; /* the device was not full */
+    assert_false(advises_to_give_back(&made));
+    server->death_free_bytes = 2 * MT_GIB;
+    server->death_wanted_bytes = 38 * MT_GIB;
+    assert_true(advises_to_give_back(&made));
+    server->death_wanted_bytes++; /* more than what is cached and free */
+    assert_false(advises_to_give_back(&made));
     release(&made);
 }
 
