@@ -317,9 +317,6 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
     add_integrity_line(out, &first, integrity->frames_damaged, "damaged frame", "damaged frames");
     add_integrity_line(out, &first, integrity->events_invalid, "event refers to a lost definition",
                        "events refer to lost definitions");
-    /* a loss of events that follows has the same number */
-    add_integrity_line(out, &first, integrity->events_dropped ? 0 : integrity->records_damaged,
-                       "record that cannot be read", "records that cannot be read");
     add_integrity_line(out, &first, integrity->events_unknown, "event of an unknown kind",
                        "events of unknown kinds");
     if (integrity->events_dropped) {
