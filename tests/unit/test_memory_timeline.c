@@ -193,6 +193,8 @@ static void other_files(void **state)
         "[[1796064214024031, 2, 8",
         "[[1, 2, 8, 256]]",
         "[[1, -1, 8, 1]]",
+        "[[1, 9, 8, 1]]",
+        "[[1, 1, 8, 9]]",
         "[[], []]",
         "[]",
         "[1, 2, 8, 0]",
@@ -203,6 +205,7 @@ static void other_files(void **state)
 
     (void)state;
     assert_true(mt_memory_timeline_probe(" [ [-1 , 1,\n8, 7 ] ]", 21));
+    assert_true(mt_memory_timeline_probe("[[1000000000, 9, 8, 9]]", 23));
     for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++)
         assert_false(mt_memory_timeline_probe(texts[i], strlen(texts[i])));
     for (size_t i = 0; i < MT_ARRAY_LEN(empty); i++)

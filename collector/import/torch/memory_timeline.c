@@ -55,13 +55,15 @@ static bool is_known(const int64_t numbers[NUMBERS])
            numbers[CATEGORY] < (int64_t)MT_ARRAY_LEN(categories);
 }
 
-/* Small numbers, perhaps of a later PyTorch. A timeline with sums begins with a list of times. */
+/* Small numbers, perhaps of a later PyTorch, with a time that is one. A timeline with sums begins
+ * with a list of times. */
 static bool may_be_known(const int64_t numbers[NUMBERS])
 {
-    enum { MOST = 255 };
+    enum { MOST = 255, SECOND_NS = 1000000000 };
 
-    return numbers[ACTION] >= 0 && numbers[ACTION] <= MOST && numbers[CATEGORY] >= 0 &&
-           numbers[CATEGORY] <= MOST;
+    return is_known(numbers) ||
+           ((numbers[T_NS] < 0 || numbers[T_NS] >= SECOND_NS) && numbers[ACTION] >= 0 &&
+            numbers[ACTION] <= MOST && numbers[CATEGORY] >= 0 && numbers[CATEGORY] <= MOST);
 }
 
 bool mt_memory_timeline_probe(const void *bytes, size_t length)
