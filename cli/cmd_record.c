@@ -143,7 +143,7 @@ static int parse(const struct mt_command *command, struct record *record, int ar
         {"ring", 0, MT_OPTION_TEXT, "TIME",
          "keep only the last events, at least of this time (30s, 5m, 2h)", &record->ring},
         {"ring-above", 0, MT_OPTION_BYTES, "SIZE",
-         "also save the ring when the memory of a device exceeds SIZE (70GiB)",
+         "also save the ring when a process has more than SIZE on a device (70GiB)",
          &recording->settings.ring_above_bytes},
         {"idle", 0, MT_OPTION_FLAG, NULL, "record nothing until memtrace gets SIGUSR2",
          &recording->settings.idle},
