@@ -620,6 +620,7 @@ struct mt_report {
     const char *path, *name; /* name: file name without its extensions */
     const char *format;      /* "memtrace/1", "pytorch-snapshot" */
     const char *framework, *options;
+    const char *not_recorded;  /* lines, or NULL */
     int32_t world_size;        /* of the distributed run; -1 = unknown */
     bool is_dry_run;           /* no device: times and values are meaningless */
     struct mt_dry_run dry_run; /* the simulated device of a dry run */

@@ -546,6 +546,7 @@ static void fill_input(struct mt_analysis *analysis)
     report->format = source->format;
     report->framework = source->header.framework;
     report->options = source->header.allocator_options;
+    report->not_recorded = source->header.not_recorded;
     report->world_size = source->header.world_size;
     report->is_dry_run = mt_dry_run_read(source->header.dry_run, &report->dry_run);
     report->doubt = report->is_dry_run ? doubt_of_dry_run(&source->header)

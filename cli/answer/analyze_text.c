@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze_output.h"
+#include "foreign_text.h"
 #include "replay_json.h"
 #include "report_query.h"
 #include "source.h"
@@ -415,7 +416,23 @@ static const char *why_empty(const struct mt_report *report)
         return "No device is analyzed: the trace has too many phases.\n";
     if (report->devices_left_out)
         return "No memory events of devices 0 to 63, which are the ones that are analyzed.\n";
+    if (report->not_recorded)
+        return "No memory events were recorded.\n";
     return "No memory events: nothing was allocated on any device while the trace was recorded.\n";
+}
+
+static void report_not_recorded(const struct mt_reporter *reporter)
+{
+    const char *at = reporter->report->not_recorded;
+
+    while (at && *at) {
+        const size_t length = strcspn(at, "\n");
+
+        mt_buf_add_text(reporter->out, "not recorded: ");
+        mt_buf_add_printable(reporter->out, at, length);
+        mt_buf_add_char(reporter->out, '\n');
+        at += length + (at[length] != '\0');
+    }
 }
 
 /* Appends the reasons and tables for all devices. */
@@ -445,6 +462,7 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 
     if (!report->device_count) {
         mt_buf_add_text(out, why_empty(report));
+        report_not_recorded(&reporter);
         mt_reporter_run(&reporter);
         mt_reporter_other_devices(&reporter);
     } else {

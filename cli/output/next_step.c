@@ -29,7 +29,10 @@ const char *mt_short_path(const char *path)
 
 void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end)
 {
-    if (end->state == MT_TRACE_RUNNING || end->state == MT_TRACE_FAILED || !end->summary.events)
+    const uint64_t ends = end->summary.closed; /* an event that says nothing */
+
+    if (end->state == MT_TRACE_RUNNING || end->state == MT_TRACE_FAILED ||
+        end->summary.events <= ends)
         return;
     if (next->count < MT_NEXT_TRACES)
         next->paths[next->count] = end->path;
