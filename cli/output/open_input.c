@@ -15,7 +15,6 @@
 #include "recover.h"
 #include "screen.h"
 #include "source.h"
-#include "tape_file.h"
 #include "units.h"
 
 enum { LINE_BYTES = 64 };
@@ -64,14 +63,10 @@ void mt_reading_end(struct mt_reading *reading)
     reading->source = NULL;
 }
 
-/* Reports a trace whose process was killed together with `memtrace record`. A closed trace whose
- * process still runs (record --idle) needs nothing. */
+/* Reports a trace whose process was killed together with `memtrace record`. */
 static void say_tape(const char *path)
 {
-    struct mt_tape tape;
-
-    if (strcmp(path, "-") == 0 || !mt_recover_is_needed(path) ||
-        (mt_tape_is_running(path, &tape) && atomic_load(&tape.closed) && !tape.ring_ns))
+    if (strcmp(path, "-") == 0 || !mt_recover_is_needed(path))
         return;
     mt_message("'%s': a tape exists beside this trace: its recording still runs or was killed",
                path);

@@ -244,8 +244,10 @@ void mt_record_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end,
     switch (end->state) {
     case MT_TRACE_RUNNING:
         begin_line(&lines);
-        mt_buf_add_text(out,
-                        "its process still runs; the trace is complete when the process ends\n");
+        mt_buf_add_text(out, end->is_idle
+                                 ? "its process still runs; its recording has not begun\n"
+                                 : "its process still runs; the trace is complete when the "
+                                   "process ends\n");
         return;
     case MT_TRACE_FAILED: add_failure(&lines); return;
     case MT_TRACE_INCOMPLETE:
@@ -264,13 +266,13 @@ void mt_record_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end,
     add_faults(&lines);
 }
 
-static const char *state_word(enum mt_trace_state state)
+static const char *state_word(const struct mt_trace_end *end)
 {
-    switch (state) {
+    switch (end->state) {
     case MT_TRACE_WHOLE: return "whole";
     case MT_TRACE_RECOVERED: return "recovered";
     case MT_TRACE_INCOMPLETE: return "incomplete";
-    case MT_TRACE_RUNNING: return "running";
+    case MT_TRACE_RUNNING: return end->is_idle ? "idle" : "running";
     case MT_TRACE_FAILED: break;
     }
     return "failed";
@@ -352,7 +354,7 @@ void mt_json_trace_end(struct mt_json *json, const struct mt_trace_end *end)
 
     mt_json_object_begin(json, NULL);
     mt_json_text(json, "path", end->path);
-    mt_json_text(json, "state", state_word(end->state));
+    mt_json_text(json, "state", state_word(end));
     mt_json_bool(json, "complete", mt_trace_end_is_complete(end));
     if (end->state == MT_TRACE_FAILED || end->state == MT_TRACE_RUNNING)
         json_kept(json, &end->recovery);

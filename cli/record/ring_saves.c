@@ -104,15 +104,19 @@ static void pass_on(const struct mt_ring_saves *saves, const char *trace,
     if (saves->ask == asked || begins || mt_tape_ask(trace, saves->ask) || seen->is_deaf)
         return;
     seen->is_deaf = true;
-    mt_message("'%s': the recording cannot be %s: its tape cannot be changed", mt_short_path(trace),
-               saves->ask == MT_ASK_BEGIN ? "started" : "stopped");
+    mt_message("'%s': the recording cannot be %s: its tape cannot be changed: %s; memtrace tries "
+               "again",
+               mt_short_path(trace), saves->ask == MT_ASK_BEGIN ? "started" : "stopped",
+               strerror(errno));
 }
 
-/* Returns true if the ring of a trace has to be saved now. */
+/* Returns true if the ring of a trace has to be saved now. A request waits for a process that is
+ * asked to begin. */
 static bool is_due(struct mt_ring_saves *saves, size_t position, const char *trace, bool is_asked)
 {
     struct mt_ring_seen *seen = seen_at(saves, position);
     struct mt_tape tape;
+    const struct mt_tape_commit *commit;
     uint64_t reasons;
     bool is_new;
 
@@ -120,11 +124,13 @@ static bool is_due(struct mt_ring_saves *saves, size_t position, const char *tra
     if (!seen || !mt_tape_is_running(trace, &tape))
         return false;
     pass_on(saves, trace, &tape, seen);
-    reasons = mt_tape_last_commit(&tape)->save_reasons;
+    commit = mt_tape_last_commit(&tape);
+    saves->waits |= commit->began_t_ns == MT_TAPE_IDLE;
+    if (!tape.ring_ns || commit->began_t_ns == MT_TAPE_IDLE)
+        return false;
+    reasons = commit->save_reasons;
     is_new = reasons > seen->reasons;
     seen->reasons = reasons;
-    if (!tape.ring_ns || mt_tape_last_commit(&tape)->began_t_ns == MT_TAPE_IDLE)
-        return false;
     if (is_asked || !is_new)
         return is_asked;
     if (seen->saves++ == MAX_SAVES && !saves->is_silent)
@@ -227,6 +233,7 @@ void mt_ring_saves_look(struct mt_ring_saves *saves, bool is_asked)
     bool runs = false;
 
     saves->is_asked |= is_asked && take_signal(saves);
+    saves->waits = false;
     if (saver_runs(saves, WNOHANG))
         return;
     if (mt_manifest_read(saves->manifest, &arena, &traces, &count, &ignored) == MT_OK)
@@ -236,11 +243,11 @@ void mt_ring_saves_look(struct mt_ring_saves *saves, bool is_asked)
                 if (add_target(saves, traces[i]))
                     traces[due++] = traces[i];
             }
-    if (saves->is_asked && !runs)
+    if (saves->is_asked && !runs && !saves->waits)
         mt_message("nothing was saved: no process that is recorded runs now");
     if (due)
         start_saver(saves, traces, saves->saved + first, due);
-    saves->is_asked = false;
+    saves->is_asked = saves->is_asked && saves->waits && !runs;
     mt_arena_release(&arena);
 }
 

@@ -20,11 +20,11 @@ struct mt_ring_saves {
     const char *manifest; /* list of the traces of the run */
     int manifest_lock;
     const struct mt_redaction *redaction; /* NULL: nothing is redacted */
-    bool is_quiet, is_silent;             /* only problems; nothing (a document follows) */
+    bool is_quiet, is_silent;             /* only problems, before the document if one follows */
     bool is_idle, has_ring;               /* --idle, --ring */
     /* PRIVATE */
-    pid_t saver; /* 0: none runs */
-    bool is_asked;
+    pid_t saver;               /* 0: none runs */
+    bool is_asked, waits;      /* a process has not begun yet */
     enum mt_tape_ask ask;      /* with --idle: of every process */
     struct mt_ring_seen *seen; /* by position in the list */
     size_t seen_count, seen_capacity;

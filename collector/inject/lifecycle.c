@@ -447,8 +447,9 @@ static void remove_claim(void)
 }
 
 /* Returns true if `memtrace record` will complete this trace. While `memtrace record` runs, it
- * locks its list of traces. A process that finds the list unlocked removes it. The name comes from
- * the environment, so it may be that of any file. */
+ * locks its list of traces. A process that finds the list unlocked removes it, unless the list
+ * lets processes that start later begin. The name comes from the environment, so it may be that of
+ * any file. */
 static bool launcher_waits(void)
 {
     const char *list = mt_recorder_settings->manifest;
@@ -463,7 +464,8 @@ static bool launcher_waits(void)
     if (mt_manifest_is_mine(fd, list)) { /* else this trace is not listed there */
         waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         if (!waits) {
-            mt_manifest_remove(fd, AT_FDCWD, list);
+            if (!mt_manifest_has_line(fd, MT_MANIFEST_BEGUN))
+                mt_manifest_remove(fd, AT_FDCWD, list);
             remove_claim();
         }
     }

@@ -10,9 +10,9 @@
 #include "arena.h"
 #include "status.h"
 
-/* Creates an empty list in `folder` (which ends in /) and sets its `path`. The caller owns *lock.
- * While it is open, processes that end leave their tapes to the caller; afterwards they complete
- * their traces themselves. */
+/* Creates a list of two lines in `folder` (which ends in /) and sets its `path`. The caller owns
+ * *lock. While it is open, processes that end leave their tapes to the caller; afterwards they
+ * complete their traces themselves. */
 enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
                                struct mt_error *error) MT_MUST_USE;
 

@@ -23,6 +23,7 @@
 #include "redaction.h"
 #include "source.h"
 #include "status.h"
+#include "tape_file.h"
 #include "temporary_file.h"
 #include "trace.h"
 #include "trace_end.h"
@@ -555,6 +556,7 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
                   const struct mt_trace_end_options *options)
 {
     enum mt_status status;
+    struct mt_tape tape;
     struct stat facts;
 
     memset(end, 0, sizeof *end);
@@ -562,9 +564,11 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
     end->error.offset = end->native_error.offset = end->redaction_error.offset = MT_NO_OFFSET;
     end->state = MT_TRACE_WHOLE;
     status = recover(end, options);
-    if (status == MT_ERR_USAGE)
+    if (status == MT_ERR_USAGE) {
         end->state = MT_TRACE_RUNNING;
-    else if (status != MT_OK)
+        end->is_idle = mt_tape_is_running(path, &tape) &&
+                       mt_tape_last_commit(&tape)->began_t_ns == MT_TAPE_IDLE;
+    } else if (status != MT_OK)
         end->state = MT_TRACE_FAILED;
     else {
         tell_ending(end, options);

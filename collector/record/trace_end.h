@@ -61,6 +61,7 @@ struct mt_trace_end {
     struct mt_recovery recovery; /* valid if has_tape is set, even if the recovery failed */
     bool has_trace;              /* the trace exists at the end, or that cannot be determined */
     bool has_tape;               /* a tape is beside the trace at the end */
+    bool is_idle;                /* RUNNING: the recording of its process has not begun */
     bool has_process;            /* options->process is set: `record` saw the process end */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */

@@ -51,7 +51,7 @@ struct mt_drain {
     const struct mt_raw_event **window;
     uint32_t *threads; /* for the window: number of the thread */
     size_t window_capacity, thread_capacity;
-    struct mt_alive_state *alive; /* of a ring, while it records; else NULL */
+    struct mt_alive_state *alive; /* of a ring, or while idle; else NULL */
     uint64_t part, events_before; /* as in struct mt_tape_commit */
     uint64_t part_initial;        /* initial events of the current part */
     uint64_t part_before_events;

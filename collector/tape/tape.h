@@ -122,6 +122,7 @@ struct mt_tape_commit {
 #define MT_TAPE_IDLE        UINT64_MAX
 #define MT_TAPE_OFF         "everything: the recording was off while this process ran"
 #define MT_TAPE_NEVER_BEGUN MT_TAPE_OFF "; SIGUSR2 to memtrace record starts it"
+#define MT_TAPE_TOO_LATE    "everything: this process ended before its recording began"
 
 enum mt_tape_ask { MT_ASK_NOTHING, MT_ASK_BEGIN, MT_ASK_STOP };
 
@@ -164,7 +165,11 @@ static inline const struct mt_tape_commit *mt_tape_last_commit(const struct mt_t
 /* What the trace of a process lacks whose recording never began. */
 static inline const char *mt_tape_never_begun(const struct mt_tape *tape)
 {
-    return atomic_load(&tape->asked) == MT_ASK_STOP ? MT_TAPE_OFF : MT_TAPE_NEVER_BEGUN;
+    const uint64_t asked = atomic_load(&tape->asked);
+
+    return asked == MT_ASK_NOTHING ? MT_TAPE_NEVER_BEGUN
+           : asked == MT_ASK_BEGIN ? MT_TAPE_TOO_LATE
+                                   : MT_TAPE_OFF;
 }
 
 static inline struct mt_slot *mt_tape_slot(struct mt_tape *tape, uint32_t index)

@@ -256,7 +256,6 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
     return status;
 }
 
-/* Not atomic: the kernel has no call that removes a name only if it refers to a certain file. */
 /* A commit is written where the last but one was, so a reading is whole if the same commit was the
  * last one before and after it. */
 static enum mt_status peek(int fd, struct mt_tape *header, struct mt_error *error)
@@ -297,6 +296,7 @@ bool mt_tape_ask(const char *trace, enum mt_tape_ask what)
 
     if (fd < 0)
         return false;
+    errno = EPERM;
     done = !fstat(fd, &facts) && mt_own_file_is_mine(&facts) && peek(fd, &header, NULL) == MT_OK &&
            pwrite(fd, &asked, sizeof asked, offsetof(struct mt_tape, asked)) == sizeof asked;
     (void)mt_io_close(fd);
@@ -325,6 +325,7 @@ bool mt_tape_is_running(const char *trace, struct mt_tape *header)
            mt_tape_peek(trace, header, &ignored) == MT_OK && mt_tape_is_in_use(path);
 }
 
+/* Not atomic: the kernel has no call that removes a name only if it refers to a certain file. */
 bool mt_tape_remove(const char *path, const struct stat *file)
 {
     struct stat named;

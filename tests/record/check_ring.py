@@ -14,10 +14,11 @@ import struct
 import subprocess
 import sys
 import time
+import types
 
 from ring_book import EXIT, FORK, FORK_TWICE, LARGE, PATIENCE_S, REFUSE, SANDBOX, SMALL, Book, Trace, compare
 from support import check, command_of, main, only
-from tapes import CLOSED, PART, bytes_of, change, commit_of, is_running
+from tapes import ASKED, PART, SAVE_REASONS, bytes_of, change, commit_of, is_running
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent.parent / "fixtures"
 SECOND_NS = 1_000_000_000
@@ -75,18 +76,18 @@ def state_of(pid):
         return "X"
 
 
-def start(bench, *options, ring="1s", live=LIVE, events=6000):
-    """A recording of ringed that goes on; options may replace -o. ring=None: no ring."""
+def start(bench, *options, ring="1s", live=LIVE, events=6000, before=()):
+    """A recording of ringed that goes on; options may replace -o. ring=None: no ring. before: words before ringed."""
     place = (*(options or ("-o", "run.trace.zst")), *(("--ring", ring) if ring else ()))
     book = Book(bench.work / "book")
-    process = bench.start(bench.memtrace, "record", "--no-summary", "--stacks", "none", *place, "--",
+    process = bench.start(bench.memtrace, "record", "--no-summary", "--stacks", "none", *place, "--", *before,
                           bench.build / "tests" / "ringed", "book", THREADS, live, events, 0)
     wait_for(lambda: book.ready() >= THREADS, process)
     return book, process
 
 
-def children(process):
-    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         return [int(child) for child in file.read().split()]
 
 
@@ -251,11 +252,11 @@ def above_a_limit(bench):
         check(4 << 30 in [size for _, size in trace.threads["ring0"]], f"{path.name}: the large block is missing")
 
 
-def idle(bench, *options, ring=None):
+def idle(bench, *options, ring=None, before=()):
     """A recording that has not begun, of a program that has made some events."""
-    book, process = start(bench, "--idle", *(options or ("-o", "run.trace.zst")), ring=ring)
+    book, process = start(bench, "--idle", *(options or ("-o", "run.trace.zst")), ring=ring, before=before)
     tape = bench.work / "run.trace.zst.tape"
-    if not options:
+    if not options or before:
         wait_for(lambda: commit_of(tape)[1] > 1000, process)
         check(commit_of(tape)[2] == 0, "it records")
     return book, process, tape
@@ -293,7 +294,7 @@ def end_recording(process, tape):
     """Sends the second signal, and waits until the process has closed its trace."""
     process.send_signal(signal.SIGUSR2)
     wait_for_words(process, "recording stops")
-    wait_for(lambda: struct.unpack_from("<I", tape.read_bytes()[:4096], CLOSED)[0], process)
+    wait_for(lambda: not tape.exists(), process)
 
 
 def has_tape(pid):
@@ -319,7 +320,7 @@ def idle_stops(bench):
     status, err = end(process)
     check(status == 0, f"{status} {err}")
     last = check_late(bench, book)
-    check(last.events - first.events <= THREADS, f"{last.events} events, {first.events} when it stopped")
+    check(last.events == first.events, f"{last.events} events, {first.events} when it stopped")
     bench.check_left("book", "run.trace.zst")
 
 
@@ -333,7 +334,7 @@ def idle_stacks(bench):
     check(status == 0, f"{status} {err}")
     events = bench.events(bench.work / "run.trace.zst", "alloc")
     found = any(event.get("stack") for event in events if "initial" not in event["flags"])
-    check(found == (os.uname().machine == "x86_64"), f"{events[-1]}")
+    check(found == (os.uname().machine in ("x86_64", "aarch64")), f"{events[-1]}")
 
 
 def forks_after_stop(bench):
@@ -365,6 +366,54 @@ def launcher_killed_after_stop(bench):
     check_late(bench, book)
 
 
+def launcher_killed_after_begin(bench):
+    """Processes that start later are recorded, after other processes have ended."""
+    book, process, _ = idle(bench, "-o", "traces/")
+    traces = bench.work / "traces"
+    process.send_signal(signal.SIGUSR2)
+    wait_for_words(process, "recording starts")
+    program = command_of(process, "ringed")
+    process.kill()
+    process.wait(timeout=600)
+    for count in (2, 3):
+        book.order(FORK)
+        wait_for(lambda count=count: len(bench.traces(traces)) == count)
+        for trace in bench.traces(traces):
+            if pid_of(trace) != program:
+                wait_for_end(pid_of(trace))
+                check(bench.sizes(trace) == [12345], f"{trace}")
+    book.order(EXIT)
+    wait_for_end(program)
+    done = bench.run(bench.memtrace, "record", "-o", "traces/", "true")
+    left = [path.name for path in traces.iterdir() if not path.name.endswith(".trace.zst")]
+    check(done.returncode == 0 and not left, f"{left} {done}")
+
+
+def outlived(bench):
+    """The program goes on after the command has ended. Its trace is whole, unless it has not begun."""
+    for stops in (True, False):
+        options = ("--json", "--redact", "--strict", "-o", "run.trace.zst")
+        shell = ("sh", "-c", '"$@" & while [ ! -e end ]; do sleep 0.1; done', "sh")
+        book, process, tape = idle(bench, *options, before=shell)
+        if stops:
+            process.send_signal(signal.SIGUSR2)
+            wait_for(lambda: commit_of(tape)[2] > 1000, process)
+            process.send_signal(signal.SIGUSR2)
+            wait_for(lambda: not tape.exists(), process)
+        program = command_of(types.SimpleNamespace(pid=command_of(process, "sh")), "ringed")
+        (bench.work / "end").touch()
+        status, err = process.wait(), heard(process)  # the program keeps standard error open
+        trace = only(json.loads(err)["traces"])
+        check(is_running(program), "it has ended")
+        check((status, trace["state"], trace["complete"]) == ((0, "whole", True) if stops else (5, "idle", False)), err)
+        check(("redaction_error" in trace) == (not stops), err)
+        check(not stops or bench.sizes(bench.work / "run.trace.zst"), "it has no blocks")
+        book.order(EXIT)
+        wait_for_end(program)
+        bench.check_left("book", "end", "run.trace.zst")
+        (bench.work / "end").unlink()
+
+
 def stopped_before_it_began(bench):
     """Both signals come while the process cannot look at its tape: the recording begins and stops."""
     book, process, tape = idle(bench)
@@ -374,7 +423,7 @@ def stopped_before_it_began(bench):
         process.send_signal(signal.SIGUSR2)
         wait_for_words(process, words)
     os.kill(child, signal.SIGCONT)
-    wait_for(lambda: struct.unpack_from("<I", tape.read_bytes()[:4096], CLOSED)[0], process)
+    wait_for(lambda: not tape.exists(), process)
     book.order(EXIT)
     status, err = end(process)
     check(status == 0 and "not recorded" not in err, f"{status} {err}")
@@ -382,16 +431,22 @@ def stopped_before_it_began(bench):
 
 
 def idle_killed(bench):
-    """Before the recording began, and after it."""
-    for begins in (False, True):
+    """Before the recording began, after it, and after the request to begin."""
+    for when, lack in (("before", "everything: the recording was off while this process ran; SIGUSR2"), ("after", ""),
+                       ("asked", "everything: this process ended before its recording began")):
         book, process, tape = idle(bench)
-        if begins:
+        child = command_of(process, "ringed")
+        if when == "after":
             begin(process, tape)
-        os.kill(command_of(process, "ringed"), signal.SIGKILL)
+        if when == "asked":
+            stop(child)
+            process.send_signal(signal.SIGUSR2)
+            wait_for(lambda tape=tape: struct.unpack_from("<Q", tape.read_bytes(), ASKED)[0], process)
+        os.kill(child, signal.SIGKILL)
         status, err = end(process)
         check(status == -signal.SIGKILL, f"{status} {err}")
-        check(("the recording was off while this process ran" in err) == (not begins), err)
-        if begins:
+        check(lack in err and ("everything: " in err) == bool(lack), err)
+        if when == "after":
             check_late(bench, book)
         else:
             check(not bench.events(bench.work / "run.trace.zst", "alloc"), "it has events")
@@ -410,18 +465,38 @@ def idle_lacks_two(bench):
 
 
 def idle_ring(bench):
-    """The first signal begins the recording, the second one saves the ring."""
+    """The first signal begins the recording, later ones save the ring, also if the process has not begun yet."""
     book, process, _ = idle(bench, ring="1s")
+    child = command_of(process, "ringed")
+    stop(child)
     process.send_signal(signal.SIGUSR2)
     wait_for_words(process, "recording starts; SIGUSR2 now saves the ring")
+    process.send_signal(signal.SIGUSR2)
+    time.sleep(0.5)  # the launcher sees the second signal
+    os.kill(child, signal.SIGCONT)
+    wait_for((bench.work / "run-saved-1.trace.zst").exists, process)
     turn(bench, process, 2)
     process.send_signal(signal.SIGUSR2)
+    wait_for((bench.work / "run-saved-2.trace.zst").exists, process)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and "nothing was saved" not in err, f"{status} {err}")
+    for name in ("run-saved-2.trace.zst", "run.trace.zst"):
+        check_trace(bench, book, name)
+
+
+def above_while_idle(bench):
+    """A rise before the recording begins is saved when it begins."""
+    book, process, tape = idle(bench, "--ring-above", "3GiB", "-o", "run.trace.zst", ring="5m")
+    book.order(LARGE)
+    wait_for(lambda: struct.unpack_from("<Q", tape.read_bytes(), commit_of(tape)[4] + SAVE_REASONS)[0], process)
+    time.sleep(0.5)  # the launcher sees it
+    check(not (bench.work / "run-saved-1.trace.zst").exists(), "it was saved while idle")
+    begin(process, tape)
     wait_for((bench.work / "run-saved-1.trace.zst").exists, process)
     book.order(EXIT)
     status, err = end(process)
     check(status == 0, f"{status} {err}")
-    for name in ("run-saved-1.trace.zst", "run.trace.zst"):
-        check_trace(bench, book, name)
 
 
 def pid_of(trace):
@@ -465,25 +540,28 @@ def never_begun(bench):
     book.order(EXIT)
     status, err = end(process)
     check(status == 0 and "not recorded: everything: the recording was off" in err, f"{status} {err}")
-    check(not bench.events(bench.work / "run.trace.zst", heap=None)[:-1], "it has events")
+    check(not bench.events(bench.work / "run.trace.zst", heap=None)[:-1] and "next: " not in err, f"it has events {err}")
+    done = bench.run(bench.memtrace, "analyze", "run.trace.zst")
+    check(done.stdout.startswith(b"No memory events were recorded.\nnot recorded: everything: the recording was off"),
+          f"{done}")
     bench.check_left("book", "run.trace.zst")
 
 
 def stopped_saver(bench, process):
     """A process that has not saved yet. It waits 0.3 s for the writer before it saves."""
     saved = bench.work / "run-saved-1.trace.zst"
-    before = set(children(process))
+    before = set(children(process.pid))
     while True:
         saved.unlink(missing_ok=True)
         process.send_signal(signal.SIGUSR2)
-        wait_for(lambda: set(children(process)) - before or saved.exists(), process, 0.001)
-        for pid in set(children(process)) - before:
+        wait_for(lambda: set(children(process.pid)) - before or saved.exists(), process, 0.001)
+        for pid in set(children(process.pid)) - before:
             stop(pid)
             if state_of(pid) == "T" and not saved.exists():
                 return pid
             if state_of(pid) == "T":
                 os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: saved.exists() and set(children(process)) == before, process)  # it was too late
+        wait_for(lambda: saved.exists() and set(children(process.pid)) == before, process)  # it was too late
 
 
 def saver_dies(bench):
@@ -804,7 +882,8 @@ def wrong_times(bench):
 
 if __name__ == "__main__":
     sys.exit(main([after_exit, after_kill, both_killed, launcher_alone_killed, at_signal, at_oom, above_a_limit, saver_dies,
-                   idle_begins, idle_stops, idle_stacks, forks_after_stop, launcher_killed_after_stop, stopped_before_it_began,
-                   idle_killed, idle_lacks_two, idle_ring, idle_processes, never_begun,
+                   idle_begins, idle_stops, idle_stacks, forks_after_stop, launcher_killed_after_stop,
+                   launcher_killed_after_begin, outlived, stopped_before_it_began,
+                   idle_killed, idle_lacks_two, idle_ring, above_while_idle, idle_processes, never_begun,
                    more_alive_than_events, short_run, saved_early, several_processes, document, foreign_part, name_taken, taken_quietly, no_descriptor,
                    sandboxed, foreign_trace, damaged_part, time_goes_back, full_disk, wrong_times]))

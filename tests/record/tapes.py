@@ -11,8 +11,8 @@ from support import check, command_of
 SLOTS, SLOT_BYTES, PAGE_BYTES, LOG_BYTES = 16, 32768, 4096, 1 << 16
 MAGIC, VERSION = 0x31657061746d656d, 4
 # offsets in the header
-CLOSED, COMMITS, CURRENT, DROPPED, NEXT_SEQ = 164, 168, 328, 360, 440
-COMMIT_BYTES, PART, RING, TAPE_VERSION = 80, 40, 72, 8  # PART: in a commit
+CLOSED, COMMITS, CURRENT, DROPPED, ASKED, NEXT_SEQ = 164, 168, 328, 360, 368, 440
+COMMIT_BYTES, PART, SAVE_REASONS, RING, TAPE_VERSION = 80, 40, 56, 72, 8  # PART, SAVE_REASONS: in a commit
 
 
 def make(path, trace_bytes, next_seq=5, recording_id=4711):

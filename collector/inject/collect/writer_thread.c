@@ -391,9 +391,14 @@ static enum mt_status finish(struct job *job, struct mt_error *error)
      * follow */
     if (status == MT_OK)
         status = mt_writer_finish(job->writer, error);
-    if (status == MT_OK)
-        atomic_store(&mt_core.tape->closed, 1);
-    return status;
+    if (status != MT_OK)
+        return status;
+    atomic_store(&mt_core.tape->closed, 1);
+    /* the program may run for days, and `memtrace record` completes only traces without a tape */
+    if (atomic_load(&mt_core.state) == MT_CORE_STOPPED &&
+        !mt_own_file_is_sandboxed(&mt_core.tape_file))
+        mt_own_file_remove(&mt_core.tape_file);
+    return MT_OK;
 }
 
 static void call_sources(size_t hook_offset)
@@ -428,7 +433,7 @@ static enum mt_status work(struct job *job, struct mt_error *error)
         status = drain_and_flush(job, error);
     }
     call_sources(offsetof(struct mt_inject_source, stop));
-    if (is_asked(MT_ASK_STOP)) { /* `memtrace record` adds what is on the tape afterwards */
+    if (is_asked(MT_ASK_STOP)) { /* what is on the tape afterwards is too late */
         atomic_store(&mt_core.state, MT_CORE_STOPPED);
         atomic_store(mt_core.generation_page, 0);
     }
