@@ -216,22 +216,26 @@ static void place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
                   const uint32_t *entry_of)
 {
     struct mt_instance instance = {0};
+    uint64_t *addresses = mt_memory_new((buffers->count + 1) * sizeof *addresses);
     struct mt_improver improver = {0};
+    struct mt_draft draft = {0};
     size_t i;
 
     mt_instance_build(buffers, &instance);
-    mt_improver_init(&improver, &instance);
+    mt_improver_init(&improver, &instance, &draft, addresses);
     mt_improver_construct(&improver, instance.bound, MT_NO_DEADLINE);
     for (i = 0; i < buffers->count; i++) {
-        plan->entries[entry_of[i]].offset = improver.addresses[i];
+        plan->entries[entry_of[i]].offset = addresses[i];
         MT_ASSERT(entry_of[i] < plan->entry_count);
-        MT_ASSERT(improver.addresses[i] + plan->entries[entry_of[i]].bytes <= improver.height);
+        MT_ASSERT(addresses[i] + plan->entries[entry_of[i]].bytes <= improver.height);
     }
     MT_ASSERT(instance.bound <= improver.height);
     plan->planned_count = (uint32_t)buffers->count;
     plan->share.arena_bytes = improver.height;
     plan->share.bound_bytes = instance.bound;
     mt_improver_release(&improver);
+    mt_draft_release(&draft);
+    free(addresses);
     mt_instance_release(&instance);
 }
 

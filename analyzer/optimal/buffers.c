@@ -1,7 +1,5 @@
 /* Sets of buffers: from a run, from and to CSV, and as an instance of dynamic storage allocation,
- * in which time consists of the sections that matter.
- *
- * A set of buffers with sizes and times: from a run, and from and to CSV. */
+ * in which time consists of the sections that matter. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,13 +172,9 @@ void mt_buffers_release(struct mt_buffers *buffers)
     memset(buffers, 0, sizeof *buffers);
 }
 
-struct live_buffers {
-    struct mt_map numbers; /* address -> number of the buffer in its device */
-};
-
 struct reading {
     struct mt_buffers *devices;
-    struct live_buffers live[MT_BUFFERS_DEVICES];
+    struct mt_map live[MT_BUFFERS_DEVICES]; /* address -> number of the buffer in its device */
     uint64_t now;
     bool end_at_request; /* the trace has no completions of frees */
     struct mt_error *error;
@@ -188,7 +182,7 @@ struct reading {
 
 static void end_buffer(struct reading *reading, const struct mt_event *event)
 {
-    uint32_t number = mt_map_take(&reading->live[event->device].numbers, event->addr);
+    uint32_t number = mt_map_take(&reading->live[event->device], event->addr);
 
     if (number != MT_MAP_NONE)
         reading->devices[event->device].items[number].end = reading->now;
@@ -209,7 +203,7 @@ static enum mt_status begin_buffer(struct reading *reading, const struct mt_even
     status = mt_buffers_add(buffers, &buffer, error);
     if (status != MT_OK || buffers->count == before)
         return status;
-    mt_map_put(&reading->live[event->device].numbers, event->addr, (uint32_t)before);
+    mt_map_put(&reading->live[event->device], event->addr, (uint32_t)before);
     return MT_OK;
 }
 
@@ -228,10 +222,8 @@ static enum mt_status read_event(void *self, struct mt_event *event)
                        "device %u: at most %d can be read", event->device, MT_BUFFERS_DEVICES);
     if (begins)
         return begin_buffer(reading, event);
-    else {
-        end_buffer(reading, event);
-        return MT_OK;
-    }
+    end_buffer(reading, event);
+    return MT_OK;
 }
 
 /* Blocks that were never freed live to the end. */
@@ -260,54 +252,104 @@ enum mt_status mt_buffers_from_source(struct mt_source *source,
     status = mt_source_each(source, read_event, &reading, error);
     end_all(&reading);
     for (i = 0; i < MT_BUFFERS_DEVICES; i++)
-        mt_map_release(&reading.live[i].numbers);
+        mt_map_release(&reading.live[i]);
     return status;
 }
 
-struct moment {
-    uint64_t time;
-    uint32_t buffer;
-    bool begins;
-};
+enum { MAX_DIGITS = 256, FEW_NUMBERS = 1000 };
 
-/* By time; at equal times frees come before allocations. */
-MT_DEFINE_ORDER(compare_moments, struct moment,
-                MT_ASCENDING(time) || MT_ASCENDING(begins) || MT_ASCENDING(buffer))
-
-static void fill_moments(const struct mt_buffers *buffers, struct moment *moments)
+static inline uint64_t key_of(const struct mt_keys *keys, uint32_t number)
 {
-    uint32_t i;
+    uint64_t key;
 
-    for (i = 0; i < buffers->count; i++) {
-        moments[2 * i] = (struct moment){buffers->items[i].begin, i, true};
-        moments[2 * i + 1] = (struct moment){buffers->items[i].end, i, false};
-    }
-    qsort(moments, 2 * buffers->count, sizeof *moments, compare_moments);
+    memcpy(&key, (const unsigned char *)keys->first + number * keys->entry_bytes, sizeof key);
+    return key;
 }
 
-/* A section ends with the first free after an allocation. */
-static void fill_sections(const struct moment *moments, size_t count, struct mt_instance *instance)
+/* Writes `from` to `to`, sorted by the digit at `shift` of each key. */
+static void sort_by_digit(const struct mt_keys *keys, const uint32_t *from, uint32_t *to,
+                          size_t count, unsigned shift, uint64_t mask)
 {
-    uint64_t load = 0;
-    uint32_t section = 0;
-    bool freed = false;
+    size_t starts[MAX_DIGITS] = {0}, sum = 0, i;
+    uint64_t digit;
+
+    for (i = 0; i < count; i++)
+        starts[key_of(keys, from[i]) >> shift & mask]++;
+    for (digit = 0; digit <= mask; digit++) {
+        sum += starts[digit];
+        starts[digit] = sum - starts[digit];
+    }
+    for (i = 0; i < count; i++)
+        to[starts[key_of(keys, from[i]) >> shift & mask]++] = from[i];
+}
+
+void mt_numbers_sort(struct mt_keys keys, uint32_t *numbers, size_t count)
+{
+    unsigned digit_bits = count > FEW_NUMBERS ? 8 : 4, shift;
+    uint64_t differing = 0, mask = (UINT64_C(1) << digit_bits) - 1;
+    uint32_t *spare;
+    bool ascending = true;
     size_t i;
 
-    for (i = 0; i < count; i++) {
-        struct mt_item *item = &instance->items[moments[i].buffer];
-        if (moments[i].begins) {
+    for (i = 1; i < count; i++) {
+        uint64_t before = key_of(&keys, numbers[i - 1]), key = key_of(&keys, numbers[i]);
+        ascending = ascending && before <= key;
+        differing |= before ^ key;
+    }
+    if (ascending)
+        return;
+    spare = mt_memory_new(count * sizeof *spare);
+    for (shift = 0; shift < 64; shift += digit_bits) { /* the lowest digit first */
+        if (!(differing >> shift & mask))
+            continue;
+        sort_by_digit(&keys, numbers, spare, count, shift, mask);
+        memcpy(numbers, spare, count * sizeof *numbers);
+    }
+    free(spare);
+}
+
+void mt_buffers_in_time(const struct mt_buffers *buffers, uint32_t **by_begin, uint32_t **by_end)
+{
+    static const struct mt_buffer none;
+    const struct mt_buffer *items = buffers->count ? buffers->items : &none;
+    uint32_t i;
+
+    *by_begin = mt_memory_new((buffers->count + 1) * sizeof **by_begin);
+    *by_end = mt_memory_new((buffers->count + 1) * sizeof **by_end);
+    for (i = 0; i < buffers->count; i++)
+        (*by_begin)[i] = (*by_end)[i] = i;
+    mt_numbers_sort((struct mt_keys){&items->begin, sizeof *items}, *by_begin, buffers->count);
+    mt_numbers_sort((struct mt_keys){&items->end, sizeof *items}, *by_end, buffers->count);
+}
+
+/* A section ends with the first free after an allocation. At equal times frees come first. */
+static void fill_sections(const struct mt_buffers *buffers, struct mt_instance *instance)
+{
+    size_t count = buffers->count, begun = 0, ended = 0;
+    uint32_t *by_begin, *by_end, section = 0;
+    uint64_t load = 0;
+    bool freed = false;
+
+    mt_buffers_in_time(buffers, &by_begin, &by_end);
+    while (ended < count) {
+        if (begun < count &&
+            buffers->items[by_begin[begun]].begin < buffers->items[by_end[ended]].end) {
+            struct mt_item *item = &instance->items[by_begin[begun++]];
             section += freed;
             freed = false;
             item->first = section;
             load += item->bytes;
             instance->load[section] = load;
         } else {
+            struct mt_item *item = &instance->items[by_end[ended++]];
             freed = true;
             item->last = section + 1;
             load -= item->bytes;
         }
     }
     instance->section_count = count ? section + 1 : 0;
+    free(by_begin);
+    free(by_end);
 }
 
 static void find_bound(struct mt_instance *instance)
@@ -320,29 +362,21 @@ static void find_bound(struct mt_instance *instance)
             instance->bound = instance->load[s];
 }
 
-static void instance_reserve(struct mt_instance *instance, size_t items, size_t sections)
-{
-    memset(instance, 0, sizeof *instance);
-    instance->items = mt_memory_zeroed(items + 1, sizeof *instance->items);
-    instance->load = mt_memory_zeroed(sections + 1, sizeof *instance->load);
-}
-
 void mt_instance_build(const struct mt_buffers *buffers, struct mt_instance *instance)
 {
-    struct moment *moments = mt_memory_zeroed(2 * buffers->count + 1, sizeof *moments);
     uint32_t i;
 
-    instance_reserve(instance, buffers->count, buffers->count);
+    memset(instance, 0, sizeof *instance);
+    instance->items = mt_memory_zeroed(buffers->count + 1, sizeof *instance->items);
+    instance->load = mt_memory_zeroed(buffers->count + 1, sizeof *instance->load);
     instance->count = (uint32_t)buffers->count;
     for (i = 0; i < instance->count; i++) {
         const struct mt_buffer *buffer = &buffers->items[i];
         instance->items[i] = (struct mt_item){
             .bytes = buffer->bytes, .duration = buffer->end - buffer->begin, .origin = i};
     }
-    fill_moments(buffers, moments);
-    fill_sections(moments, 2 * buffers->count, instance);
+    fill_sections(buffers, instance);
     find_bound(instance);
-    free(moments);
 }
 
 void mt_instance_release(struct mt_instance *instance)
@@ -371,64 +405,54 @@ static uint32_t number_parts(const struct mt_instance *whole, uint32_t *part_of)
     return whole->section_count ? part + 1 : 0;
 }
 
-static void reserve_parts(const struct mt_instance *whole, const uint32_t *part_of,
-                          struct mt_instance *parts, uint32_t count)
+/* Sorts the items by part, those of a part by number, with the sections of the part. */
+static void gather_parts(struct mt_instance *whole, const uint32_t *part_of, struct mt_part *parts,
+                         uint32_t count)
 {
-    uint32_t *items = mt_memory_zeroed(count + 1, sizeof *items),
-             *sections = mt_memory_zeroed(count + 1, sizeof *items);
-    uint32_t i, s;
-
-    for (i = 0; i < whole->count; i++)
-        items[part_of[whole->items[i].first]]++;
-    for (s = 0; s < whole->section_count; s++)
-        sections[part_of[s]]++;
-    for (i = 0; i < count; i++)
-        instance_reserve(&parts[i], items[i], sections[i]);
-    free(items);
-    free(sections);
-}
-
-static void fill_parts(const struct mt_instance *whole, const uint32_t *part_of,
-                       uint32_t *first_section, struct mt_instance *parts, uint32_t count)
-{
-    uint32_t i, s;
+    struct mt_item *items = mt_memory_new(((size_t)whole->count + 1) * sizeof *items);
+    uint32_t s, i, first_item = 0;
 
     for (s = whole->section_count; s-- > 0;)
-        first_section[part_of[s]] = s;
-    for (s = 0; s < whole->section_count; s++) {
-        struct mt_instance *part = &parts[part_of[s]];
-        part->load[part->section_count++] = whole->load[s];
+        parts[part_of[s]].first_section = s;
+    for (i = 0; i < whole->count; i++)
+        parts[part_of[whole->items[i].first]].first_item++;
+    for (i = 0; i < count; i++) {
+        uint32_t of_part = parts[i].first_item;
+        parts[i].first_item = first_item;
+        first_item += of_part;
     }
     for (i = 0; i < whole->count; i++) {
-        uint32_t number = part_of[whole->items[i].first];
-        struct mt_item *item = &parts[number].items[parts[number].count++];
+        struct mt_part *part = &parts[part_of[whole->items[i].first]];
+        struct mt_item *item = &items[part->first_item++];
         *item = whole->items[i];
-        item->first -= first_section[number];
-        item->last -= first_section[number];
-        item->origin = i;
+        item->first -= part->first_section;
+        item->last -= part->first_section;
     }
-    for (i = 0; i < count; i++)
-        find_bound(&parts[i]);
+    free(whole->items);
+    whole->items = items;
 }
 
-void mt_instance_split(const struct mt_instance *whole, struct mt_instance **parts, uint32_t *count)
+void mt_instance_split(struct mt_instance *whole, struct mt_part **parts, uint32_t *count)
 {
-    uint32_t *part_of = mt_memory_zeroed((size_t)whole->section_count + 1, sizeof *part_of), *first;
+    uint32_t *part_of = mt_memory_zeroed((size_t)whole->section_count + 1, sizeof *part_of), i;
 
     *count = number_parts(whole, part_of);
     *parts = mt_memory_zeroed((size_t)*count + 1, sizeof **parts);
-    first = mt_memory_zeroed((size_t)*count + 1, sizeof *first);
-    reserve_parts(whole, part_of, *parts, *count);
-    fill_parts(whole, part_of, first, *parts, *count);
+    gather_parts(whole, part_of, *parts, *count);
     free(part_of);
-    free(first);
+    for (i = *count; i > 0; i--) /* each stopped where the next one begins */
+        (*parts)[i] = (struct mt_part){(*parts)[i - 1].first_item, (*parts)[i].first_section};
+    (*parts)[0].first_item = 0;
+    (*parts)[*count].first_section = whole->section_count;
 }
 
-void mt_instances_release(struct mt_instance *parts, uint32_t count)
+struct mt_instance mt_instance_part(const struct mt_instance *whole, const struct mt_part *part)
 {
-    uint32_t i;
+    struct mt_instance instance = {.items = whole->items + part->first_item,
+                                   .load = whole->load + part->first_section,
+                                   .count = part[1].first_item - part->first_item,
+                                   .section_count = part[1].first_section - part->first_section};
 
-    for (i = 0; i < count; i++)
-        mt_instance_release(&parts[i]);
-    free(parts);
+    find_bound(&instance);
+    return instance;
 }

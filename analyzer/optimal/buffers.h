@@ -35,6 +35,17 @@ enum mt_status mt_buffers_from_source(struct mt_source *source,
                                       struct mt_buffers devices[MT_BUFFERS_DEVICES],
                                       struct mt_error *error) MT_MUST_USE;
 
+/* Sorts `count` numbers of entries by a key of each entry, ascending; equal keys keep their order.
+ * Takes 4 bytes for each number. */
+struct mt_keys {
+    const uint64_t *first; /* in entry 0 */
+    size_t entry_bytes;
+};
+void mt_numbers_sort(struct mt_keys keys, uint32_t *numbers, size_t count);
+
+/* The numbers of all buffers, by begin and by end. The caller frees both. */
+void mt_buffers_in_time(const struct mt_buffers *buffers, uint32_t **by_begin, uint32_t **by_end);
+
 /* Dynamic storage allocation: buffers with lifetimes, each of which needs its own range of
  * addresses. An instance reduces time to the sections that matter: instants at which the set of
  * live buffers is maximal (right before the first free after an allocation). Two buffers are alive
@@ -44,7 +55,7 @@ struct mt_item {
     uint64_t bytes;
     uint64_t duration;    /* in the time of the buffers */
     uint32_t first, last; /* sections [first, last) */
-    uint32_t origin;      /* number of the buffer, or of the original item */
+    uint32_t origin;      /* number of the buffer */
 };
 
 struct mt_instance {
@@ -57,11 +68,17 @@ struct mt_instance {
 /* Item i is buffer i; at most UINT32_MAX / 4 of them. O(n log n). */
 void mt_instance_build(const struct mt_buffers *buffers, struct mt_instance *instance);
 
-/* Splits into parts that no buffer connects, in order of time: *parts is an array of *count
- * instances whose origins are items of `whole`. */
-void mt_instance_split(const struct mt_instance *whole, struct mt_instance **parts,
-                       uint32_t *count);
-void mt_instances_release(struct mt_instance *parts, uint32_t count);
+/* A part of time that no buffer connects with the rest. */
+struct mt_part {
+    uint32_t first_item, first_section;
+};
+
+/* Sorts the items by part, in order of time, and makes their sections those of their part: then
+ * only the parts are instances. *parts is an array of *count parts and the end of the last one. */
+void mt_instance_split(struct mt_instance *whole, struct mt_part **parts, uint32_t *count);
+
+/* The part as an instance, which borrows the memory of `whole`. */
+struct mt_instance mt_instance_part(const struct mt_instance *whole, const struct mt_part *part);
 void mt_instance_release(struct mt_instance *instance);
 
 #endif

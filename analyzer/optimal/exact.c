@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "clock.h"
 #include "process_memory.h"
 #include "sorted.h"
@@ -25,6 +26,7 @@ struct old_rank {
 };
 
 struct mt_exact {
+    struct mt_arena arena; /* has all arrays */
     const struct mt_instance *instance;
     uint64_t capacity;
     uint64_t *lowest;   /* of each item: no lower address is free */
@@ -64,7 +66,7 @@ static bool share_section(const struct mt_item *a, const struct mt_item *b)
     return a->first < b->last && b->first < a->last;
 }
 
-static bool find_neighbours(struct mt_exact *exact)
+static void find_neighbours(struct mt_exact *exact)
 {
     const struct mt_instance *instance = exact->instance;
     uint32_t pass, i, j, at;
@@ -82,64 +84,45 @@ static bool find_neighbours(struct mt_exact *exact)
         }
         exact->neighbour_start[instance->count] = at;
         if (pass == 0)
-            exact->neighbours = mt_memory_zeroed((size_t)at + 1, sizeof *exact->neighbours);
-        if (!exact->neighbours)
-            return false;
+            exact->neighbours = mt_arena_array(&exact->arena, at, sizeof *exact->neighbours);
     }
-    return true;
 }
 
 struct mt_exact *mt_exact_new(const struct mt_instance *instance)
 {
     size_t n = (size_t)instance->count + 1, s = (size_t)instance->section_count + 1;
     struct mt_exact *exact;
+    struct mt_arena *arena;
 
     if (instance->count > MT_EXACT_MAX_ITEMS)
         return NULL;
     exact = mt_memory_zeroed(1, sizeof *exact);
+    arena = &exact->arena;
     exact->instance = instance;
-    exact->lowest = mt_memory_zeroed(n, sizeof *exact->lowest);
-    exact->left = mt_memory_zeroed(s, sizeof *exact->left);
-    exact->crossing = mt_memory_zeroed(s, sizeof *exact->crossing);
-    exact->rank = mt_memory_zeroed(n, sizeof *exact->rank);
-    exact->by_rank = mt_memory_zeroed(n, sizeof *exact->by_rank);
-    exact->placed = mt_memory_zeroed(n, sizeof *exact->placed);
-    exact->base = mt_memory_zeroed(n, sizeof *exact->base);
-    exact->sorted = mt_memory_zeroed(n, sizeof *exact->sorted);
-    exact->spare = mt_memory_zeroed(n, sizeof *exact->spare);
-    exact->old_ranks = mt_memory_zeroed(n * (n + 1), sizeof *exact->old_ranks);
-    exact->neighbour_start = mt_memory_zeroed(n, sizeof *exact->neighbour_start);
-    exact->words = mt_memory_zeroed((n > s ? n : s) / WORD_BITS + 1, sizeof *exact->words);
-    exact->addresses = mt_memory_zeroed(n, sizeof *exact->addresses);
+    exact->lowest = mt_arena_array(arena, n, sizeof *exact->lowest);
+    exact->left = mt_arena_array(arena, s, sizeof *exact->left);
+    exact->crossing = mt_arena_array(arena, s, sizeof *exact->crossing);
+    exact->rank = mt_arena_array(arena, n, sizeof *exact->rank);
+    exact->by_rank = mt_arena_array(arena, n, sizeof *exact->by_rank);
+    exact->placed = mt_arena_array(arena, n, sizeof *exact->placed);
+    exact->base = mt_arena_array(arena, n, sizeof *exact->base);
+    exact->sorted = mt_arena_array(arena, n, sizeof *exact->sorted);
+    exact->spare = mt_arena_array(arena, n, sizeof *exact->spare);
+    exact->old_ranks = mt_arena_array(arena, n * (n + 1), sizeof *exact->old_ranks);
+    exact->neighbour_start = mt_arena_array(arena, n, sizeof *exact->neighbour_start);
+    exact->words = mt_arena_array(arena, (n > s ? n : s) / WORD_BITS + 1, sizeof *exact->words);
+    exact->addresses = mt_arena_array(arena, n, sizeof *exact->addresses);
     /* A level has one list of remaining items, and its cut into parts. */
-    exact->lists = mt_memory_zeroed(2 * n * (n + 1), sizeof *exact->lists);
-    exact->raised = mt_memory_zeroed(n * n / 2 + n, sizeof *exact->raised);
-    if (find_neighbours(exact))
-        return exact;
-    mt_exact_free(exact);
-    return NULL;
+    exact->lists = mt_arena_array(arena, 2 * n * (n + 1), sizeof *exact->lists);
+    exact->raised = mt_arena_array(arena, n * n / 2 + n, sizeof *exact->raised);
+    find_neighbours(exact);
+    return exact;
 }
 
 void mt_exact_free(struct mt_exact *exact)
 {
-    if (!exact)
-        return;
-    free(exact->lowest);
-    free(exact->left);
-    free(exact->crossing);
-    free(exact->rank);
-    free(exact->by_rank);
-    free(exact->placed);
-    free(exact->base);
-    free(exact->sorted);
-    free(exact->spare);
-    free(exact->old_ranks);
-    free(exact->neighbour_start);
-    free(exact->neighbours);
-    free(exact->words);
-    free(exact->addresses);
-    free(exact->lists);
-    free(exact->raised);
+    if (exact)
+        mt_arena_release(&exact->arena);
     free(exact);
 }
 

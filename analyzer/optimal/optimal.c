@@ -4,6 +4,7 @@
 
 #include "buffers.h"
 #include "clock.h"
+#include "grow.h"
 #include "optimal.h"
 #include "placement.h"
 #include "process_memory.h"
@@ -19,9 +20,9 @@ enum {
     SHUFFLE_REACH = 4
 };
 
-/* A part of time that no buffer connects with the rest. */
+/* A part of time that is to become lower. */
 struct part_search {
-    const struct mt_instance *instance;
+    struct mt_instance instance; /* borrows memory */
     struct mt_improver improver;
     struct mt_exact *exact; /* NULL: none yet, or too large */
     uint32_t *orders[ORDERS], *shuffled;
@@ -32,9 +33,11 @@ struct part_search {
 
 struct solver {
     const struct mt_optimal_options *options;
-    struct mt_instance whole, *instances;
-    struct part_search *parts;
-    uint32_t part_count;
+    struct mt_instance whole;
+    uint64_t *addresses; /* of its items */
+    struct mt_draft draft;
+    struct part_search **parts; /* those whose first plan is too high */
+    size_t part_count, part_capacity;
     uint64_t unit; /* every height is a multiple of it */
     uint64_t deadline_ns;
 };
@@ -48,6 +51,7 @@ static void part_release(struct part_search *part)
     for (i = 0; i < ORDERS; i++)
         free(part->orders[i]);
     free(part->shuffled);
+    free(part);
 }
 
 /* Creates the state of the exact search on first use. */
@@ -56,37 +60,34 @@ static void part_prepare_exact(struct part_search *part)
     static const char *const criteria[ORDERS] = {"WA", "AW", "WAT"};
     int i;
 
-    if (part->exact || part->instance->count > MT_EXACT_MAX_ITEMS)
+    if (part->exact || part->instance.count > MT_EXACT_MAX_ITEMS)
         return;
     for (i = 0; i < ORDERS; i++) {
-        if (!part->orders[i])
-            part->orders[i] = mt_memory_zeroed((size_t)part->instance->count + 1, sizeof(uint32_t));
-        mt_placement_sort(part->instance, criteria[i], part->orders[i]);
+        part->orders[i] = mt_memory_zeroed((size_t)part->instance.count + 1, sizeof(uint32_t));
+        mt_placement_sort(&part->instance, criteria[i], part->orders[i]);
     }
-    if (!part->shuffled)
-        part->shuffled =
-            mt_memory_zeroed((size_t)part->instance->count + 1, sizeof *part->shuffled);
-    part->exact = part->shuffled ? mt_exact_new(part->instance) : NULL;
+    part->shuffled = mt_memory_zeroed((size_t)part->instance.count + 1, sizeof *part->shuffled);
+    part->exact = mt_exact_new(&part->instance);
 }
 
 static uint64_t lower_bound(const struct solver *solver)
 {
-    uint64_t lower = 0;
-    uint32_t i;
+    uint64_t lower = solver->whole.bound;
+    size_t i;
 
     for (i = 0; i < solver->part_count; i++)
-        lower = mt_max_u64(lower, solver->parts[i].lower);
+        lower = mt_max_u64(lower, solver->parts[i]->lower);
     return lower;
 }
 
 static struct part_search *highest_part(const struct solver *solver)
 {
     struct part_search *highest = NULL;
-    uint32_t i;
+    size_t i;
 
     for (i = 0; i < solver->part_count; i++)
-        if (!highest || solver->parts[i].improver.height > highest->improver.height)
-            highest = &solver->parts[i];
+        if (!highest || solver->parts[i]->improver.height > highest->improver.height)
+            highest = solver->parts[i];
     return highest;
 }
 
@@ -104,7 +105,7 @@ static enum mt_exact_answer search_below(const struct solver *solver, struct par
     uint64_t nodes = limit, height = 0;
     struct mt_improver *improver = &part->improver;
     enum mt_exact_answer answer = mt_exact_search(part->exact, target, order, by_load, &nodes,
-                                                  solver->deadline_ns, improver->trial);
+                                                  solver->deadline_ns, improver->draft->addresses);
     uint32_t i;
 
     part->work += limit - nodes;
@@ -112,10 +113,11 @@ static enum mt_exact_answer search_below(const struct solver *solver, struct par
         part->lower = target + solver->unit;
     if (answer != MT_EXACT_FOUND)
         return answer;
-    for (i = 0; i < part->instance->count; i++)
-        height = mt_max_u64(height, improver->trial[i] + part->instance->items[i].bytes);
+    for (i = 0; i < part->instance.count; i++)
+        height = mt_max_u64(height, improver->draft->addresses[i] + part->instance.items[i].bytes);
     improver->height = height;
-    memcpy(improver->addresses, improver->trial, part->instance->count * sizeof *improver->trial);
+    memcpy(improver->addresses, improver->draft->addresses,
+           part->instance.count * sizeof *improver->addresses);
     return answer;
 }
 
@@ -141,7 +143,7 @@ static uint64_t improver_random(struct mt_improver *improver)
 /* Swaps two of three items with one of the next few. */
 static void shuffle_a_little(struct part_search *part, const uint32_t *order)
 {
-    uint32_t count = part->instance->count, i;
+    uint32_t count = part->instance.count, i;
 
     memcpy(part->shuffled, order, count * sizeof *order);
     for (i = 0; i + 1 < count; i++) {
@@ -184,44 +186,55 @@ static void search_exactly(const struct solver *solver, struct part_search *part
     }
 }
 
-/* Places improver->order below `limit`; a complete plan becomes the best. */
+/* Places the draft's order below `limit`; a complete plan becomes the best. */
 static void try_order(struct mt_improver *improver, enum mt_fit fit, uint64_t limit,
                       uint64_t deadline_ns, uint32_t *placed)
 {
     uint32_t count = improver->instance->count;
+    struct mt_draft *draft = improver->draft;
     uint64_t height;
 
-    mt_placement_run(improver->instance, improver->order, fit, limit, &improver->occupancy,
-                     deadline_ns, improver->trial, placed, &height);
+    mt_placement_run(&draft->occupancy, draft->order, fit, limit, deadline_ns, draft->addresses,
+                     placed, &height);
     improver->placements += *placed;
     if (*placed < count)
         return;
     improver->height = height;
     improver->fit = fit;
     improver->since_progress = 0;
-    memcpy(improver->addresses, improver->trial, count * sizeof *improver->trial);
-    memcpy(improver->best_order, improver->order, count * sizeof *improver->order);
+    memcpy(improver->addresses, draft->addresses, count * sizeof *draft->addresses);
+    memcpy(improver->best_order, draft->order, count * sizeof *draft->order);
 }
 
 /* Moves the item at `from` to an earlier position, near ones more often. */
 static void move_forward(struct mt_improver *improver, uint32_t from)
 {
     uint64_t a = improver_random(improver) % from, b = improver_random(improver) % from;
-    uint32_t to = (uint32_t)(a > b ? a : b), item = improver->order[from];
+    uint32_t to = (uint32_t)(a > b ? a : b), *order = improver->draft->order, item = order[from];
 
-    memmove(improver->order + to + 1, improver->order + to, (from - to) * sizeof *improver->order);
-    improver->order[to] = item;
+    memmove(order + to + 1, order + to, (from - to) * sizeof *order);
+    order[to] = item;
 }
 
 enum { RESTART_INTERVAL = 64 };
+
+static void prepare_draft(const struct mt_improver *improver)
+{
+    struct mt_draft *draft = improver->draft;
+    size_t count = improver->instance->count;
+
+    mt_grow_to(&draft->order, &draft->order_capacity, count, sizeof *draft->order);
+    mt_grow_to(&draft->addresses, &draft->address_capacity, count, sizeof *draft->addresses);
+    mt_occupancy_prepare(&draft->occupancy, improver->instance);
+}
 
 /* `steps` attempts at a plan of at most `target` (below the height). */
 static void improver_run(struct mt_improver *improver, uint64_t target, uint32_t steps,
                          uint64_t deadline_ns)
 {
-    uint32_t count = improver->instance->count, placed;
+    uint32_t count = improver->instance->count, placed, *order = improver->draft->order;
 
-    memcpy(improver->order, improver->best_order, count * sizeof *improver->order);
+    memcpy(order, improver->best_order, count * sizeof *order);
     for (; steps > 0 && improver->height > target; steps--) {
         if (mt_deadline_passed(deadline_ns))
             return;
@@ -229,7 +242,7 @@ static void improver_run(struct mt_improver *improver, uint64_t target, uint32_t
         if (placed > 0 && placed < count)
             move_forward(improver, placed);
         if (++improver->since_progress % RESTART_INTERVAL == 0)
-            memcpy(improver->order, improver->best_order, count * sizeof *improver->order);
+            memcpy(order, improver->best_order, count * sizeof *order);
     }
 }
 
@@ -237,11 +250,12 @@ static void improver_run(struct mt_improver *improver, uint64_t target, uint32_t
 static void round_of(const struct solver *solver, struct part_search *part)
 {
     part_prepare_exact(part);
+    prepare_draft(&part->improver);
     uint64_t before = part->improver.placements;
     uint32_t steps;
     int t;
 
-    steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance->count, 1 << 20);
+    steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance.count, 1 << 20);
     for (t = 0; t < TARGETS; t++) {
         show_progress(solver);
         if (part->exact && part->improver.height > goal(solver) &&
@@ -271,20 +285,40 @@ static void improve_all(struct solver *solver)
         round_of(solver, part);
 }
 
+/* Returns a part as a new search with a first plan. */
+static struct part_search *construct(struct solver *solver, const struct mt_part *part)
+{
+    struct part_search *search = mt_memory_zeroed(1, sizeof *search);
+
+    search->instance = mt_instance_part(&solver->whole, part);
+    search->lower = search->instance.bound;
+    search->nodes = 2 * (uint64_t)search->instance.count;
+    mt_improver_init(&search->improver, &search->instance, &solver->draft,
+                     solver->addresses + part->first_item);
+    mt_improver_construct(&search->improver, goal(solver), solver->deadline_ns);
+    return search;
+}
+
+/* The plan of a part that reaches the goal at once is final. */
 static void construct_all(struct solver *solver)
 {
-    uint32_t i;
+    struct mt_part *parts;
+    uint32_t count, i;
 
-    for (i = 0; i < solver->part_count; i++) {
-        solver->parts[i].instance = &solver->instances[i];
-        solver->parts[i].lower = solver->instances[i].bound;
-        solver->parts[i].nodes = 2 * (uint64_t)solver->instances[i].count;
+    mt_instance_split(&solver->whole, &parts, &count);
+    solver->addresses =
+        mt_memory_new(((size_t)solver->whole.count + 1) * sizeof *solver->addresses);
+    for (i = 0; i < count; i++) {
+        struct part_search *search = construct(solver, &parts[i]);
+        if (search->improver.height <= goal(solver)) {
+            part_release(search);
+            continue;
+        }
+        mt_grow_to(&solver->parts, &solver->part_capacity, solver->part_count + 1,
+                   sizeof *solver->parts);
+        solver->parts[solver->part_count++] = search;
     }
-    for (i = 0; i < solver->part_count; i++) {
-        struct part_search *part = &solver->parts[i];
-        mt_improver_init(&part->improver, part->instance);
-        mt_improver_construct(&part->improver, goal(solver), solver->deadline_ns);
-    }
+    free(parts);
 }
 
 static void prepare(struct solver *solver, const struct mt_buffers *buffers)
@@ -292,43 +326,41 @@ static void prepare(struct solver *solver, const struct mt_buffers *buffers)
     size_t i;
 
     mt_instance_build(buffers, &solver->whole);
-    mt_instance_split(&solver->whole, &solver->instances, &solver->part_count);
-    solver->parts = mt_memory_zeroed((size_t)solver->part_count + 1, sizeof *solver->parts);
     for (i = 0; i < buffers->count; i++)
         solver->unit = mt_greatest_divisor(solver->unit, buffers->items[i].bytes);
     solver->unit = solver->unit ? solver->unit : 1;
 }
 
-static enum mt_status collect(const struct solver *solver, const struct mt_buffers *buffers,
+static void searches_release(struct solver *solver)
+{
+    size_t i;
+
+    for (i = 0; i < solver->part_count; i++)
+        part_release(solver->parts[i]);
+    free(solver->parts);
+    mt_draft_release(&solver->draft);
+}
+
+/* Ends the searches, whose memory the check needs. */
+static enum mt_status collect(struct solver *solver, const struct mt_buffers *buffers,
                               struct mt_optimal_result *result, struct mt_error *error)
 {
     bool valid;
-    uint32_t p, i;
+    uint32_t i;
 
-    result->addresses = mt_memory_zeroed(buffers->count + 1, sizeof *result->addresses);
-    for (p = 0; p < solver->part_count; p++) {
-        for (i = 0; i < solver->parts[p].instance->count; i++)
-            result->addresses[solver->parts[p].instance->items[i].origin] =
-                solver->parts[p].improver.addresses[i];
-    }
     result->max_load_bytes = solver->whole.bound;
     result->lower_bound_bytes = lower_bound(solver);
+    searches_release(solver);
+    result->addresses = mt_memory_zeroed(buffers->count + 1, sizeof *result->addresses);
+    for (i = 0; i < solver->whole.count; i++)
+        result->addresses[solver->whole.items[i].origin] = solver->addresses[i];
+    mt_instance_release(&solver->whole);
+    free(solver->addresses);
     mt_placement_check(buffers, result->addresses, &valid, &result->plan_bytes);
     if (!valid)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "the plan is not valid");
     result->proven_optimal = result->plan_bytes == result->lower_bound_bytes;
     return MT_OK;
-}
-
-static void solver_release(struct solver *solver)
-{
-    uint32_t i;
-
-    for (i = 0; solver->parts && i < solver->part_count; i++)
-        part_release(&solver->parts[i]);
-    free(solver->parts);
-    mt_instances_release(solver->instances, solver->part_count);
-    mt_instance_release(&solver->whole);
 }
 
 enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
@@ -343,11 +375,9 @@ enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
     if (options->time_ns)
         solver.deadline_ns = begin_ns + options->time_ns;
     prepare(&solver, buffers);
-    status = MT_OK;
     construct_all(&solver);
     improve_all(&solver);
     status = collect(&solver, buffers, result, error);
-    solver_release(&solver);
     result->used_ns = mt_clock_ns() - begin_ns;
     return status;
 }
@@ -360,28 +390,29 @@ void mt_optimal_release(struct mt_optimal_result *result)
 
 #define SEED UINT64_C(0x9e3779b97f4a7c15)
 
-void mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance)
+void mt_draft_release(struct mt_draft *draft)
 {
-    size_t n = (size_t)instance->count + 1;
+    mt_occupancy_release(&draft->occupancy);
+    free(draft->order);
+    free(draft->addresses);
+    memset(draft, 0, sizeof *draft);
+}
 
+void mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance,
+                      struct mt_draft *draft, uint64_t *addresses)
+{
     memset(improver, 0, sizeof *improver);
     improver->instance = instance;
-    improver->order = mt_memory_zeroed(n, sizeof *improver->order);
-    improver->best_order = mt_memory_zeroed(n, sizeof *improver->best_order);
-    improver->trial = mt_memory_zeroed(n, sizeof *improver->trial);
-    improver->addresses = mt_memory_zeroed(n, sizeof *improver->addresses);
+    improver->draft = draft;
+    improver->addresses = addresses;
+    improver->best_order = mt_memory_zeroed((size_t)instance->count + 1, sizeof(uint32_t));
     improver->height = UINT64_MAX;
     improver->random = SEED;
-    mt_occupancy_init(&improver->occupancy, instance->section_count);
 }
 
 void mt_improver_release(struct mt_improver *improver)
 {
-    mt_occupancy_release(&improver->occupancy);
-    free(improver->order);
     free(improver->best_order);
-    free(improver->trial);
-    free(improver->addresses);
     memset(improver, 0, sizeof *improver);
 }
 
@@ -393,12 +424,14 @@ void mt_improver_construct(struct mt_improver *improver, uint64_t goal, uint64_t
     size_t i;
     int fit;
 
+    prepare_draft(improver);
     for (i = 0; i < MT_ARRAY_LEN(orders); i++)
         for (fit = MT_FIT_FIRST; fit <= MT_FIT_BEST; fit++) {
             bool first = improver->height == UINT64_MAX;
             if (improver->height <= goal || (!first && mt_deadline_passed(deadline_ns)))
                 return;
-            mt_placement_sort(improver->instance, orders[i], improver->order);
+            if (fit == MT_FIT_FIRST)
+                mt_placement_sort(improver->instance, orders[i], improver->draft->order);
             try_order(improver, (enum mt_fit)fit, improver->height - 1,
                       first ? MT_NO_DEADLINE : deadline_ns, &placed);
         }

@@ -34,19 +34,31 @@ void mt_optimal_release(struct mt_optimal_result *result);
 
 /* Improves an order: place, move items without room below the target forward, place again. */
 
-struct mt_improver {
-    const struct mt_instance *instance; /* borrowed */
+/* The order and the plan of one attempt. Improvers use it in turn. Zeroed memory is empty. */
+struct mt_draft {
     struct mt_occupancy occupancy;
-    uint32_t *order, *best_order;
-    uint64_t *trial, *addresses; /* addresses: the best plan so far */
-    uint64_t height;             /* of the best plan; UINT64_MAX = none yet */
+    uint32_t *order;
+    uint64_t *addresses;
+    size_t order_capacity, address_capacity;
+};
+
+struct mt_improver {
+    const struct mt_instance *instance; /* borrowed, like the next two */
+    struct mt_draft *draft;
+    uint64_t *addresses; /* the best plan so far */
+    uint32_t *best_order;
+    uint64_t height; /* of the best plan; UINT64_MAX = none yet */
     enum mt_fit fit;
     uint64_t random;
     uint32_t since_progress;
     uint64_t placements; /* work done so far */
 };
 
-void mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance);
+void mt_draft_release(struct mt_draft *draft);
+
+/* Room for the addresses of all items is the caller's. */
+void mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance,
+                      struct mt_draft *draft, uint64_t *addresses);
 void mt_improver_release(struct mt_improver *improver);
 
 /* Tries the usual orders, first fit and best fit, until one reaches `goal` or the deadline passes;

@@ -11,6 +11,7 @@
 #include "placement.h"
 #include "process_memory.h"
 #include "sorted.h"
+#include "util.h"
 
 struct range {
     uint64_t begin, end;
@@ -19,7 +20,7 @@ struct range {
 /* Sorted, disjoint and not adjacent. */
 struct ranges {
     struct range *items;
-    size_t count, capacity;
+    uint32_t count, capacity;
 };
 
 struct mt_occupancy_node {
@@ -29,47 +30,126 @@ struct mt_occupancy_node {
         some; /* taken at some time of the node, except by takers of all of an ancestor's time */
 };
 
-/* Maximum number of nodes that a query touches: two paths, two nodes per level. */
-enum { MAX_LISTS = 160 };
+/* A run of sections. Its list has the placed items that live in only a part of it. */
+struct mt_occupancy_bucket {
+    uint32_t first_section;
+    uint32_t list, list_end; /* in the array of all lists; room for all changes in the bucket */
+};
 
-void mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections)
+enum {
+    MAX_LISTS = 160,  /* maximum number of nodes that a query touches: two paths, two per level */
+    MAX_CHANGES = 128 /* of items that begin or end in a bucket of more than one section */
+};
+
+/* Makes the buckets, whose number it returns, and one more where the last one ends. */
+static uint32_t make_buckets(struct mt_occupancy *occupancy)
 {
-    occupancy->leaves = 1;
-    while (occupancy->leaves < sections)
-        occupancy->leaves *= 2;
-    occupancy->nodes = mt_memory_zeroed(2 * (size_t)occupancy->leaves, sizeof *occupancy->nodes);
+    const struct mt_instance *instance = occupancy->instance;
+    uint32_t *changes = occupancy->bucket_of, count = 0, sum = 0, list = 0, s, i;
+
+    memset(changes, 0, ((size_t)instance->section_count + 1) * sizeof *changes);
+    for (i = 0; i < instance->count; i++) {
+        changes[instance->items[i].first]++;
+        changes[instance->items[i].last - 1]++;
+    }
+    for (s = 0; s <= instance->section_count; s++) {
+        if (s == 0 || s == instance->section_count || sum + changes[s] > MAX_CHANGES) {
+            mt_grow_to(&occupancy->buckets, &occupancy->bucket_capacity, (size_t)count + 1,
+                       sizeof *occupancy->buckets);
+            list += sum;
+            occupancy->buckets[count++] = (struct mt_occupancy_bucket){s, list, list};
+            sum = 0;
+        }
+        sum += changes[s];
+        occupancy->bucket_of[s] = count - 1;
+    }
+    return count - 1;
 }
 
-/* Frees all ranges; keeps the memory. */
-static void occupancy_clear(struct mt_occupancy *occupancy)
+/* Buckets in which an item lives. */
+struct life {
+    uint32_t first, last;          /* both included */
+    uint32_t whole_low, whole_end; /* all of these buckets: [whole_low, whole_end) */
+    uint32_t partial[2];
+    unsigned partial_count;
+};
+
+static bool covers(const struct mt_occupancy *occupancy, const struct mt_item *item,
+                   uint32_t bucket)
 {
+    return item->first <= occupancy->buckets[bucket].first_section &&
+           item->last >= occupancy->buckets[bucket + 1].first_section;
+}
+
+static struct life life_of(const struct mt_occupancy *occupancy, uint32_t number)
+{
+    const struct mt_item *item = &occupancy->instance->items[number];
+    struct life life = {.first = occupancy->bucket_of[item->first],
+                        .last = occupancy->bucket_of[item->last - 1]};
+
+    life.whole_low = life.first;
+    life.whole_end = life.last + 1;
+    if (!covers(occupancy, item, life.first)) {
+        life.partial[life.partial_count++] = life.first;
+        life.whole_low++;
+    }
+    if (life.first != life.last && !covers(occupancy, item, life.last)) {
+        life.partial[life.partial_count++] = life.last;
+        life.whole_end--;
+    }
+    return life;
+}
+
+void mt_occupancy_prepare(struct mt_occupancy *occupancy, const struct mt_instance *instance)
+{
+    uint32_t bucket_count;
+
+    occupancy->instance = instance;
+    mt_grow_to(&occupancy->bucket_of, &occupancy->section_capacity,
+               (size_t)instance->section_count + 1, sizeof *occupancy->bucket_of);
+    mt_grow_to(&occupancy->partial, &occupancy->partial_capacity, 2 * (size_t)instance->count,
+               sizeof *occupancy->partial);
+    bucket_count = make_buckets(occupancy);
+    for (occupancy->leaves = 1; occupancy->leaves < bucket_count;)
+        occupancy->leaves *= 2;
+    mt_grow_zeroed_to(&occupancy->nodes, &occupancy->node_capacity, 2 * (size_t)occupancy->leaves,
+                      sizeof *occupancy->nodes);
+}
+
+void mt_occupancy_clear(struct mt_occupancy *occupancy, uint64_t *addresses)
+{
+    struct mt_occupancy_bucket *bucket = occupancy->buckets;
     size_t i;
 
-    for (i = 0; i < 2 * (size_t)occupancy->leaves; i++) {
-        occupancy->nodes[i].whole.count = 0;
-        occupancy->nodes[i].some.count = 0;
-    }
+    occupancy->addresses = addresses;
+    for (i = 0; i < 2 * (size_t)occupancy->leaves; i++)
+        occupancy->nodes[i].whole.count = occupancy->nodes[i].some.count = 0;
+    for (; bucket->first_section < occupancy->instance->section_count; bucket++)
+        bucket->list_end = bucket->list;
 }
 
 void mt_occupancy_release(struct mt_occupancy *occupancy)
 {
     size_t i;
 
-    for (i = 0; occupancy->nodes && i < 2 * (size_t)occupancy->leaves; i++) {
+    for (i = 0; i < occupancy->node_capacity; i++) {
         free(occupancy->nodes[i].whole.items);
         free(occupancy->nodes[i].some.items);
     }
     free(occupancy->nodes);
+    free(occupancy->bucket_of);
+    free(occupancy->buckets);
+    free(occupancy->partial);
     memset(occupancy, 0, sizeof *occupancy);
 }
 
 /* First range that ends at or after `address`. */
-static size_t first_ending(const struct ranges *ranges, uint64_t address)
+static uint32_t first_ending(const struct ranges *ranges, uint64_t address)
 {
-    size_t low = 0, high = ranges->count;
+    uint32_t low = 0, high = ranges->count;
 
     while (low < high) {
-        size_t middle = low + (high - low) / 2;
+        uint32_t middle = low + (high - low) / 2;
         if (ranges->items[middle].end < address)
             low = middle + 1;
         else
@@ -80,13 +160,16 @@ static size_t first_ending(const struct ranges *ranges, uint64_t address)
 
 static void ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
 {
-    size_t at = first_ending(ranges, begin), after = at;
+    uint32_t at = first_ending(ranges, begin), after = at;
 
     while (after < ranges->count && ranges->items[after].begin <= end)
         after++;
     if (at == after) {
-        if (ranges->count == ranges->capacity)
-            mt_grow_to(&ranges->items, &ranges->capacity, ranges->count + 1, sizeof *ranges->items);
+        if (ranges->count == ranges->capacity) { /* most lists are short, and there are many */
+            ranges->capacity += ranges->capacity / 2 + 2;
+            ranges->items =
+                mt_memory_resize(ranges->items, ranges->capacity * sizeof *ranges->items);
+        }
         memmove(ranges->items + at + 1, ranges->items + at,
                 (ranges->count - at) * sizeof *ranges->items);
         ranges->items[at] = (struct range){begin, end};
@@ -101,25 +184,24 @@ static void ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
     ranges->count -= after - at - 1;
 }
 
-/* The nodes whose time is in [first, last) while their parent's is not (inside), and all nodes
- * above these (above). */
+/* The nodes whose time is in a life while their parent's is not (inside), and all nodes above these
+ * and above the partial buckets (above). */
 struct cut {
     uint32_t inside[MAX_LISTS / 2], above[MAX_LISTS / 2];
     unsigned inside_count, above_count;
 };
 
-/* Whether the node's time extends beyond [first, last). */
-static bool reaches_out(uint32_t node, uint64_t width, uint32_t leaves, uint32_t first,
-                        uint32_t last)
+/* Whether the node's time extends beyond the whole buckets of the life. */
+static bool reaches_out(uint32_t node, uint64_t width, uint32_t leaves, const struct life *life)
 {
     uint64_t begin = node * width - leaves;
 
-    return begin < first || begin + width > last;
+    return begin < life->whole_low || begin + width > life->whole_end;
 }
 
-static void make_cut(struct cut *cut, uint32_t leaves, uint32_t first, uint32_t last)
+static void make_cut(struct cut *cut, uint32_t leaves, const struct life *life)
 {
-    uint32_t low = leaves + first, high = leaves + last;
+    uint32_t low = leaves + life->whole_low, high = leaves + life->whole_end;
     uint64_t width;
 
     cut->inside_count = cut->above_count = 0;
@@ -129,30 +211,49 @@ static void make_cut(struct cut *cut, uint32_t leaves, uint32_t first, uint32_t 
         if (high & 1)
             cut->inside[cut->inside_count++] = --high;
     }
-    low = leaves + first;
-    high = leaves + last - 1;
+    low = leaves + life->first;
+    high = leaves + life->last;
     for (width = 1; low > 0; low /= 2, high /= 2, width *= 2) {
-        if (reaches_out(low, width, leaves, first, last))
+        if (reaches_out(low, width, leaves, life))
             cut->above[cut->above_count++] = low;
-        if (high != low && reaches_out(high, width, leaves, first, last))
+        if (high != low && reaches_out(high, width, leaves, life))
             cut->above[cut->above_count++] = high;
     }
 }
 
-void mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
-                       uint64_t begin, uint64_t end)
+void mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t item, uint64_t address)
 {
+    uint64_t end = address + occupancy->instance->items[item].bytes;
+    struct life life = life_of(occupancy, item);
     struct cut cut;
     unsigned i;
 
-    make_cut(&cut, occupancy->leaves, first, last);
+    make_cut(&cut, occupancy->leaves, &life);
     for (i = 0; i < cut.inside_count; i++) {
         struct mt_occupancy_node *node = &occupancy->nodes[cut.inside[i]];
-        ranges_add(&node->whole, begin, end);
-        ranges_add(&node->some, begin, end);
+        ranges_add(&node->whole, address, end);
+        ranges_add(&node->some, address, end);
     }
     for (i = 0; i < cut.above_count; i++)
-        ranges_add(&occupancy->nodes[cut.above[i]].some, begin, end);
+        ranges_add(&occupancy->nodes[cut.above[i]].some, address, end);
+    for (i = 0; i < life.partial_count; i++)
+        occupancy->partial[occupancy->buckets[life.partial[i]].list_end++] = item;
+    occupancy->addresses[item] = address;
+}
+
+/* Adds what the items in a bucket's list take during the life of `item`. */
+static void add_partial(const struct mt_occupancy *occupancy, uint32_t bucket,
+                        const struct mt_item *item, struct ranges *ranges)
+{
+    uint32_t i;
+
+    for (i = occupancy->buckets[bucket].list; i < occupancy->buckets[bucket].list_end; i++) {
+        uint32_t number = occupancy->partial[i];
+        const struct mt_item *other = &occupancy->instance->items[number];
+        if (other->first < item->last && item->first < other->last)
+            ranges_add(ranges, occupancy->addresses[number],
+                       occupancy->addresses[number] + other->bytes);
+    }
 }
 
 struct search {
@@ -200,19 +301,25 @@ static uint64_t end_of_gap(const struct search *search)
     return end;
 }
 
-uint64_t mt_occupancy_find(const struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
-                           uint64_t bytes, bool best)
+uint64_t mt_occupancy_find(struct mt_occupancy *occupancy, uint32_t item, bool best)
 {
-    uint64_t address, end, found = 0, smallest = UINT64_MAX;
+    uint64_t bytes = occupancy->instance->items[item].bytes, address, end, found = 0;
+    uint64_t smallest = UINT64_MAX;
+    struct ranges *partial = &occupancy->nodes[0].some;
+    struct life life = life_of(occupancy, item);
     struct search search = {.count = 0};
     struct cut cut;
     unsigned i;
 
-    make_cut(&cut, occupancy->leaves, first, last);
+    make_cut(&cut, occupancy->leaves, &life);
     for (i = 0; i < cut.above_count; i++)
         search_add(&search, &occupancy->nodes[cut.above[i]].whole);
     for (i = 0; i < cut.inside_count; i++)
         search_add(&search, &occupancy->nodes[cut.inside[i]].some);
+    partial->count = 0;
+    for (i = 0; i < life.partial_count; i++)
+        add_partial(occupancy, life.partial[i], &occupancy->instance->items[item], partial);
+    search_add(&search, partial);
     address = next_free(&search, 0, bytes);
     if (!best)
         return address;
@@ -230,12 +337,6 @@ uint64_t mt_occupancy_find(const struct mt_occupancy *occupancy, uint32_t first,
 /* Checks plans; shares no code with the planner. Goes through time with a tree over addresses that
  * records which are in use. */
 
-struct instant {
-    uint64_t time;
-    uint32_t buffer;
-    bool begins;
-};
-
 struct address_tree {
     uint64_t *edges; /* all starts and ends of ranges, sorted and unique */
     size_t edge_count;
@@ -243,8 +344,6 @@ struct address_tree {
     bool *used_below; /* at a node or anywhere below it */
     uint32_t leaves;
 };
-
-MT_DEFINE_ORDER(compare_instants, struct instant, MT_ASCENDING(time) || MT_ASCENDING(begins))
 
 static void tree_init(struct address_tree *tree, const struct mt_buffers *buffers,
                       const uint64_t *addresses)
@@ -261,6 +360,7 @@ static void tree_init(struct address_tree *tree, const struct mt_buffers *buffer
         if (!kept || tree->edges[kept - 1] != tree->edges[i])
             tree->edges[kept++] = tree->edges[i];
     tree->edge_count = kept;
+    tree->edges = mt_memory_resize(tree->edges, (kept + 1) * sizeof *tree->edges);
     for (tree->leaves = 1; tree->leaves < kept;)
         tree->leaves *= 2;
     tree->users = mt_memory_zeroed(2 * (size_t)tree->leaves, sizeof *tree->users);
@@ -314,29 +414,30 @@ static bool change_range(struct address_tree *tree, uint64_t begin, uint64_t end
     return valid;
 }
 
+/* At equal times frees come before allocations. */
 static bool check_all(const struct mt_buffers *buffers, const uint64_t *addresses,
-                      struct instant *instants, struct address_tree *tree)
+                      struct address_tree *tree)
 {
+    size_t count = buffers->count, begun = 0, ended = 0;
+    uint32_t *by_begin, *by_end;
     bool valid = true;
-    uint32_t i;
 
-    for (i = 0; i < buffers->count; i++) {
-        instants[2 * i] = (struct instant){buffers->items[i].begin, i, true};
-        instants[2 * i + 1] = (struct instant){buffers->items[i].end, i, false};
+    mt_buffers_in_time(buffers, &by_begin, &by_end);
+    while (valid && ended < count) {
+        bool begins = begun < count &&
+                      buffers->items[by_begin[begun]].begin < buffers->items[by_end[ended]].end;
+        uint32_t number = begins ? by_begin[begun++] : by_end[ended++];
+        uint64_t address = addresses[number];
+        valid = change_range(tree, address, address + buffers->items[number].bytes, begins);
     }
-    qsort(instants, 2 * buffers->count, sizeof *instants, compare_instants);
-    for (i = 0; valid && i < 2 * buffers->count; i++) {
-        uint64_t address = addresses[instants[i].buffer];
-        valid = change_range(tree, address, address + buffers->items[instants[i].buffer].bytes,
-                             instants[i].begins);
-    }
+    free(by_begin);
+    free(by_end);
     return valid;
 }
 
 void mt_placement_check(const struct mt_buffers *buffers, const uint64_t *addresses, bool *valid,
                         uint64_t *height)
 {
-    struct instant *instants = mt_memory_zeroed(2 * buffers->count + 1, sizeof *instants);
     struct address_tree tree = {0};
     size_t i;
 
@@ -351,115 +452,100 @@ void mt_placement_check(const struct mt_buffers *buffers, const uint64_t *addres
     }
     tree_init(&tree, buffers, addresses);
     if (*valid)
-        *valid = check_all(buffers, addresses, instants, &tree);
-    free(instants);
+        *valid = check_all(buffers, addresses, &tree);
     free(tree.edges);
     free(tree.users);
     free(tree.used_below);
 }
 
-enum { MAX_CRITERIA = 4, PLACEMENTS_A_LOOK = 1024 };
+enum { PLACEMENTS_A_LOOK = 1024 };
 
-struct ranked {
-    double keys[MAX_CRITERIA];
-    uint32_t item;
-};
-
-static int compare_ranked(const void *left, const void *right)
+/* Largest load of any part of time: the halves of time, of these and so on. Leaves are sections. */
+static uint64_t *make_loads(const struct mt_instance *instance)
 {
-    const struct ranked *a = left, *b = right;
-    unsigned i;
+    size_t sections = instance->section_count, i;
+    uint64_t *loads = mt_memory_new((2 * sections + 1) * sizeof *loads);
 
-    for (i = 0; i < MAX_CRITERIA; i++)
-        if (a->keys[i] > b->keys[i] || a->keys[i] < b->keys[i])
-            return a->keys[i] > b->keys[i] ? -1 : 1;
-    return a->item < b->item ? -1 : a->item > b->item;
+    if (sections)
+        memcpy(loads + sections, instance->load, sections * sizeof *loads);
+    for (i = sections; i-- > 1;)
+        loads[i] = mt_max_u64(loads[2 * i], loads[2 * i + 1]);
+    return loads;
 }
 
-/* Largest load in the life of every item, as a table of powers of two. */
-struct load_table {
-    uint64_t *rows[32];
-    unsigned count;
-};
-
-static void load_table_release(struct load_table *table)
+static uint64_t largest_load(const uint64_t *loads, uint32_t sections, const struct mt_item *item)
 {
-    unsigned i;
+    size_t low = (size_t)sections + item->first, high = (size_t)sections + item->last;
+    uint64_t most = 0;
 
-    for (i = 1; i < table->count; i++) /* row 0 is the instance's */
-        free(table->rows[i]);
-}
-
-static void load_table_init(struct load_table *table, const struct mt_instance *instance)
-{
-    uint32_t width = 1, sections = instance->section_count, s;
-
-    table->rows[0] = instance->load;
-    for (table->count = 1; 2 * width <= sections; width *= 2) {
-        const uint64_t *row = table->rows[table->count - 1];
-        uint64_t *next = mt_memory_zeroed(sections, sizeof *next);
-        for (s = 0; s + 2 * width <= sections; s++)
-            next[s] = row[s] > row[s + width] ? row[s] : row[s + width];
-        table->rows[table->count++] = next;
+    for (; low < high; low /= 2, high /= 2) {
+        if (low & 1)
+            most = mt_max_u64(most, loads[low++]);
+        if (high & 1)
+            most = mt_max_u64(most, loads[--high]);
     }
+    return most;
 }
 
-static uint64_t largest_load(const struct load_table *table, const struct mt_item *item)
-{
-    unsigned level = 31u - (unsigned)__builtin_clz(item->last - item->first);
-    uint64_t left = table->rows[level][item->first];
-    uint64_t right = table->rows[level][item->last - (1u << level)];
-
-    return left > right ? left : right;
-}
-
-static double key_of(const struct mt_item *item, char criterion, const struct load_table *loads)
+static double value_of(const struct mt_item *item, char criterion)
 {
     switch (criterion) {
     case 'Z': return (double)item->bytes;
     case 'W': return (double)item->duration;
     case 'A': return (double)item->bytes * (double)item->duration;
-    case 'T': return (double)largest_load(loads, item);
     case 'L': return (double)item->first;
     case 'U': return (double)item->last;
     default: return 0;
     }
 }
 
-void mt_placement_sort(const struct mt_instance *instance, const char *criteria, uint32_t *order)
+/* Keys that ascend while the values of the criterion descend. No value is negative, so their bits
+ * are in the order of the values. */
+static void fill_keys(const struct mt_instance *instance, char criterion, uint64_t *keys)
 {
-    struct ranked *ranked = mt_memory_zeroed((size_t)instance->count + 1, sizeof *ranked);
-    struct load_table loads = {.count = 0};
-    uint32_t i, k;
+    uint64_t *loads = criterion == 'T' ? make_loads(instance) : NULL;
+    uint32_t i;
 
-    load_table_init(&loads, instance);
     for (i = 0; i < instance->count; i++) {
-        ranked[i].item = i;
-        for (k = 0; k < MAX_CRITERIA && criteria[k]; k++)
-            ranked[i].keys[k] = key_of(&instance->items[i], criteria[k], &loads);
+        const struct mt_item *item = &instance->items[i];
+        double value = loads ? (double)largest_load(loads, instance->section_count, item)
+                             : value_of(item, criterion);
+        memcpy(&keys[i], &value, sizeof keys[i]);
+        keys[i] = ~keys[i];
     }
-    qsort(ranked, instance->count, sizeof *ranked, compare_ranked);
-    for (i = 0; i < instance->count; i++)
-        order[i] = ranked[i].item;
-    load_table_release(&loads);
-    free(ranked);
+    free(loads);
 }
 
-void mt_placement_run(const struct mt_instance *instance, const uint32_t *order, enum mt_fit fit,
-                      uint64_t limit, struct mt_occupancy *occupancy, uint64_t deadline_ns,
-                      uint64_t *addresses, uint32_t *placed, uint64_t *height)
+void mt_placement_sort(const struct mt_instance *instance, const char *criteria, uint32_t *order)
 {
-    occupancy_clear(occupancy);
+    uint64_t *keys = mt_memory_new(((size_t)instance->count + 1) * sizeof *keys);
+    size_t k = strlen(criteria);
+    uint32_t i;
+
+    for (i = 0; i < instance->count; i++)
+        order[i] = i;
+    while (k-- > 0) {
+        fill_keys(instance, criteria[k], keys);
+        mt_numbers_sort((struct mt_keys){keys, sizeof *keys}, order, instance->count);
+    }
+    free(keys);
+}
+
+void mt_placement_run(struct mt_occupancy *occupancy, const uint32_t *order, enum mt_fit fit,
+                      uint64_t limit, uint64_t deadline_ns, uint64_t *addresses, uint32_t *placed,
+                      uint64_t *height)
+{
+    const struct mt_instance *instance = occupancy->instance;
+
+    mt_occupancy_clear(occupancy, addresses);
     *height = 0;
     for (*placed = 0; *placed < instance->count; (*placed)++) {
         const struct mt_item *item = &instance->items[order[*placed]];
-        uint64_t address =
-            mt_occupancy_find(occupancy, item->first, item->last, item->bytes, fit == MT_FIT_BEST);
+        uint64_t address = mt_occupancy_find(occupancy, order[*placed], fit == MT_FIT_BEST);
         if (address + item->bytes > limit ||
             (*placed % PLACEMENTS_A_LOOK == 0 && mt_deadline_passed(deadline_ns)))
             break;
-        mt_occupancy_take(occupancy, item->first, item->last, address, address + item->bytes);
-        addresses[order[*placed]] = address;
+        mt_occupancy_take(occupancy, order[*placed], address);
         *height = address + item->bytes > *height ? address + item->bytes : *height;
     }
 }

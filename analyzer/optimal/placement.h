@@ -8,42 +8,52 @@
 #include "buffers.h"
 
 struct mt_occupancy_node;
+struct mt_occupancy_bucket;
 struct mt_exact;
 
-/* Taken addresses by section: a tree over time whose nodes have merged address ranges. Well-packed
- * buffers merge to few ranges, so queries about long times stay cheap with hundreds of thousands of
- * buffers. */
+/* Taken addresses over time. Sections are grouped in buckets, so that few items begin or end in a
+ * bucket. A tree over buckets has merged address ranges in its nodes. Well-packed buffers merge to
+ * few ranges, so queries about long times stay cheap with hundreds of thousands of buffers. The
+ * items that begin or end in a bucket are in a list. Zeroed memory is empty. */
 
 struct mt_occupancy {
-    struct mt_occupancy_node *nodes; /* 1 = root, leaves start at `leaves` */
+    const struct mt_instance *instance; /* borrowed */
+    uint64_t *addresses;                /* of each item that is placed; borrowed */
+    struct mt_occupancy_node *nodes;    /* 1 = root, leaves start at `leaves`; 0 = scratch */
     uint32_t leaves;
+    uint32_t *bucket_of; /* of each section */
+    struct mt_occupancy_bucket *buckets;
+    uint32_t *partial; /* the lists */
+    size_t node_capacity, section_capacity, bucket_capacity, partial_capacity;
 };
 
-void mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections);
+/* Prepares for the items of an instance. Memory of earlier ones is used again. */
+void mt_occupancy_prepare(struct mt_occupancy *occupancy, const struct mt_instance *instance);
+
+/* Frees all ranges. Writes addresses of items from now on. */
+void mt_occupancy_clear(struct mt_occupancy *occupancy, uint64_t *addresses);
 void mt_occupancy_release(struct mt_occupancy *occupancy);
 
-/* Takes [begin, end) during the sections [first, last). */
-void mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
-                       uint64_t begin, uint64_t end);
+/* Places an item, which takes its range during its life. */
+void mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t item, uint64_t address);
 
-/* Start of a gap of `bytes` that is free during all of [first, last): the lowest, or (best) the
+/* Start of a gap for the item that is free during all of its life: the lowest, or (best) the
  * smallest between taken ranges, the lowest among equals. */
-uint64_t mt_occupancy_find(const struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
-                           uint64_t bytes, bool best);
+uint64_t mt_occupancy_find(struct mt_occupancy *occupancy, uint32_t item, bool best);
 
 /* Order of items by criteria, a letter each, the most important first: Z size, W width (lifetime),
  * A area (size x width), T the largest load in its life, L lower (start), U upper (end); largest
- * first. Ties by number. At most 4 letters. */
+ * first. Ties by number. */
 void mt_placement_sort(const struct mt_instance *instance, const char *criteria, uint32_t *order);
 
 enum mt_fit { MT_FIT_FIRST, MT_FIT_BEST };
 
-/* Places the items in order; stops at the first that would end above `limit`, or when the deadline
- * (clock.h) has passed. *placed: number of placed items (all: instance->count). *height: the
- * highest end. */
-void mt_placement_run(const struct mt_instance *instance, const uint32_t *order, enum mt_fit fit,
-                      uint64_t limit, struct mt_occupancy *occupancy, uint64_t deadline_ns,
-                      uint64_t *addresses, uint32_t *placed, uint64_t *height);
+/* Places the items of the occupancy's instance in order; stops at the first that would end above
+ * `limit`, or when the deadline (clock.h) has passed. *placed: number of placed items (all:
+ * instance->count). *height: the highest end. */
+void mt_placement_run(struct mt_occupancy *occupancy, const uint32_t *order, enum mt_fit fit,
+                      uint64_t limit, uint64_t deadline_ns, uint64_t *addresses, uint32_t *placed,
+                      uint64_t *height);
 
 /* Independent check: whether no two buffers that live at the same time share an address, and the
  * highest end. */

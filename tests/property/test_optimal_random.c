@@ -212,30 +212,48 @@ static void checker_agrees_with_all_pairs(void **state)
     assert_in_range(valid_count, CHECKER_CASES / 20, CHECKER_CASES - CHECKER_CASES / 20);
 }
 
+/* Items that are alive in up to all sections, mostly in few. */
+static void make_items(struct mt_item *items, uint32_t count, uint32_t sections)
+{
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        uint32_t first = (uint32_t)xorshift_below(sections), most = sections - first;
+        most = xorshift_below(3) && most > 4 ? 4 : most;
+        items[i] = (struct mt_item){.bytes = 1 + xorshift_below(9),
+                                    .first = first,
+                                    .last = first + 1 + (uint32_t)xorshift_below(most)};
+    }
+}
+
 /* Lowest and best gap against a bitmap of addresses and sections. */
 static void occupancy_agrees_with_a_bitmap(void **state)
 {
-    enum { SECTIONS = 21, ADDRESSES = 400 };
+    enum { SECTIONS = 90, ITEMS = 150, ADDRESSES = 2000 };
     static bool taken[SECTIONS][ADDRESSES];
-    int i, step;
+    struct mt_occupancy occupancy = {0}; /* one for all cases */
+    struct mt_item items[ITEMS];
+    uint64_t addresses[ITEMS];
+    uint32_t item, s;
+    int i;
 
     (void)state;
     for (i = 0; i < OCCUPANCY_CASES; i++) {
-        uint32_t sections = 1 + (uint32_t)xorshift_below(SECTIONS);
-        struct mt_occupancy occupancy;
+        struct mt_instance instance = {.items = items,
+                                       .count = 1 + (uint32_t)xorshift_below(ITEMS),
+                                       .section_count = 1 + (uint32_t)xorshift_below(SECTIONS)};
+        make_items(items, instance.count, instance.section_count);
         memset(taken, 0, sizeof taken);
-        mt_occupancy_init(&occupancy, sections);
-        for (step = 0; step < 24; step++) {
-            uint32_t first = (uint32_t)xorshift_below(sections), s;
-            uint32_t last = first + 1 + (uint32_t)xorshift_below(sections - first);
-            uint64_t bytes = 1 + xorshift_below(9), a, begin = 0, lowest = UINT64_MAX,
-                     best = UINT64_MAX;
-            uint64_t best_gap = UINT64_MAX, run = 0;
+        mt_occupancy_prepare(&occupancy, &instance);
+        mt_occupancy_clear(&occupancy, addresses);
+        for (item = 0; item < instance.count; item++) {
+            uint64_t a, begin = 0, lowest = UINT64_MAX, best = UINT64_MAX;
+            uint64_t best_gap = UINT64_MAX, run = 0, bytes = items[item].bytes;
             bool fit = xorshift_below(2);
             for (a = 0; a <= ADDRESSES; a++) {
                 bool free_here = a < ADDRESSES;
-                for (s = first; a < ADDRESSES && s < last; s++)
-                    free_here = free_here && !taken[s][a];
+                for (s = items[item].first; free_here && s < items[item].last; s++)
+                    free_here = !taken[s][a];
                 if (free_here) {
                     begin = run ? begin : a;
                     run++;
@@ -249,13 +267,40 @@ static void occupancy_agrees_with_a_bitmap(void **state)
                 }
                 run = 0;
             }
-            begin = mt_occupancy_find(&occupancy, first, last, bytes, fit);
+            begin = mt_occupancy_find(&occupancy, item, fit);
             assert_int_equal(begin, fit ? best : lowest);
-            mt_occupancy_take(&occupancy, first, last, begin, begin + bytes);
-            for (s = first; s < last; s++)
+            mt_occupancy_take(&occupancy, item, begin);
+            for (s = items[item].first; s < items[item].last; s++)
                 memset(taken[s] + begin, true, bytes);
         }
-        mt_occupancy_release(&occupancy);
+    }
+    mt_occupancy_release(&occupancy);
+}
+
+/* Numbers of entries by key, equal keys in the order of before. */
+static void numbers_are_sorted(void **state)
+{
+    enum { MOST = 300 };
+    struct {
+        uint32_t other;
+        uint64_t key;
+    } entries[MOST];
+    uint32_t numbers[MOST], i;
+    int round;
+
+    (void)state;
+    for (round = 0; round < OCCUPANCY_CASES; round++) {
+        uint32_t count = (uint32_t)xorshift_below(MOST);
+        uint64_t shift = xorshift_below(60), different = 1 + xorshift_below(MOST);
+        for (i = 0; i < count; i++) {
+            entries[i].key = xorshift_below(different) * 257 << shift;
+            numbers[i] = i;
+        }
+        mt_numbers_sort((struct mt_keys){&entries[0].key, sizeof *entries}, numbers, count);
+        for (i = 1; i < count; i++) {
+            uint64_t before = entries[numbers[i - 1]].key, key = entries[numbers[i]].key;
+            assert_true(before < key || (before == key && numbers[i - 1] < numbers[i]));
+        }
     }
 }
 
@@ -268,6 +313,7 @@ int main(void)
         cmocka_unit_test(without_a_clock_plans_repeat),
         cmocka_unit_test(checker_agrees_with_all_pairs),
         cmocka_unit_test(occupancy_agrees_with_a_bitmap),
+        cmocka_unit_test(numbers_are_sorted),
     };
     const char *given = getenv("MEMTRACE_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);

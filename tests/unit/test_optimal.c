@@ -102,22 +102,31 @@ static void checker_finds_overlaps(void **state)
     mt_buffers_release(&buffers);
 }
 
-/* Gaps [0,4), [6,8), [9,11) and what is above 12. */
+/* The first three items leave the gaps [0,4), [6,8), [9,11) and what is above 12. */
 static void occupancy_first_and_best(void **state)
 {
-    struct mt_occupancy occupancy;
+    static struct mt_item items[] = {
+        {.first = 0, .last = 8, .bytes = 2}, {.first = 1, .last = 3, .bytes = 1},
+        {.first = 2, .last = 5, .bytes = 1}, {.first = 2, .last = 3, .bytes = 2},
+        {.first = 2, .last = 3, .bytes = 5}, {.first = 5, .last = 8, .bytes = 5},
+        {.first = 3, .last = 5, .bytes = 5}, {.first = 0, .last = 8, .bytes = 2}};
+    struct mt_instance instance = {.items = items, .count = 8, .section_count = 8};
+    struct mt_occupancy occupancy = {0};
+    uint64_t addresses[8];
 
     (void)state;
-    mt_occupancy_init(&occupancy, 8);
-    mt_occupancy_take(&occupancy, 0, 8, 4, 6);
-    mt_occupancy_take(&occupancy, 1, 3, 8, 9);
-    mt_occupancy_take(&occupancy, 2, 5, 11, 12);
-    assert_int_equal(mt_occupancy_find(&occupancy, 2, 3, 2, false), 0);
-    assert_int_equal(mt_occupancy_find(&occupancy, 2, 3, 2, true), 6);
-    assert_int_equal(mt_occupancy_find(&occupancy, 2, 3, 5, true), 12);
-    assert_int_equal(mt_occupancy_find(&occupancy, 5, 8, 5, false), 6);
-    assert_int_equal(mt_occupancy_find(&occupancy, 3, 5, 5, false), 6);
-    assert_int_equal(mt_occupancy_find(&occupancy, 0, 8, 2, true), 6);
+    mt_occupancy_prepare(&occupancy, &instance);
+    mt_occupancy_clear(&occupancy, addresses);
+    mt_occupancy_take(&occupancy, 0, 4);
+    mt_occupancy_take(&occupancy, 1, 8);
+    mt_occupancy_take(&occupancy, 2, 11);
+    assert_int_equal(mt_occupancy_find(&occupancy, 3, false), 0);
+    assert_int_equal(mt_occupancy_find(&occupancy, 3, true), 6);
+    assert_int_equal(mt_occupancy_find(&occupancy, 4, true), 12);
+    assert_int_equal(mt_occupancy_find(&occupancy, 5, false), 6);
+    assert_int_equal(mt_occupancy_find(&occupancy, 6, false), 6);
+    assert_int_equal(mt_occupancy_find(&occupancy, 7, true), 6);
+    assert_int_equal(addresses[2], 11);
     mt_occupancy_release(&occupancy);
 }
 
