@@ -347,6 +347,12 @@ static void forget_times(struct mt_event_batch *batch)
         batch->events[i].t_ns = 0;
 }
 
+/* An undamaged source has defined everything at the end of a reading. */
+static bool defined_all(const struct mt_integrity *integrity)
+{
+    return !integrity->frames_damaged && !integrity->events_invalid && !integrity->records_damaged;
+}
+
 /* All events are decoded here, so every pass is counted. */
 static enum mt_status decode(struct mt_source *source, struct mt_event_batch *batch,
                              struct mt_error *error)
@@ -355,6 +361,7 @@ static enum mt_status decode(struct mt_source *source, struct mt_event_batch *ba
 
     source->readings += !source->reading_begun;
     source->reading_begun = true;
+    source->symbols_complete |= status == MT_END && defined_all(&source->integrity);
     if (status != MT_OK)
         return status;
     source->events_read += batch->count;

@@ -208,6 +208,7 @@ struct mt_source {
     uint64_t readings;            /* number of passes from the start, including partial ones */
     uint64_t events_read;         /* in all passes and all heaps, unfiltered */
     bool reading_begun;           /* PRIVATE: something was read after the last rewind */
+    bool symbols_complete;        /* further readings leave the symbols as they are */
     /* Set by readers: devices with memory events that did not fit. */
     uint64_t devices_left_out;     /* by a replay, a count: their numbers are above 63 */
     uint64_t devices_not_followed; /* by an analysis, bit N: device N has too many phases */

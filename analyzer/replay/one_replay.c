@@ -1,4 +1,5 @@
-/* One replay of a source from its start to its end, with a window on the events to come. */
+/* One replay of a source from its start to its end, or several side by side. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,111 +14,6 @@
 #include "source.h"
 #include "util.h"
 #include "verify.h"
-
-static enum mt_status fetch(struct mt_window *window, struct mt_event_batch *batch,
-                            struct mt_error *error)
-{
-    enum mt_status status = MT_END;
-
-    if (!window->at_end)
-        status = mt_source_next(window->source, batch, error);
-    if (status == MT_END)
-        window->at_end = true;
-    return status;
-}
-
-/* Continues window_next at the end of a batch. */
-static struct mt_event *window_refill(struct mt_window *window, enum mt_status *status,
-                                      struct mt_error *error)
-{
-    struct mt_event_batch batch;
-
-    MT_ASSERT(window->at == window->count); /* no event is skipped */
-    do {
-        *status = fetch(window, &batch, error);
-        if (*status != MT_OK)
-            return NULL;
-        window->events = batch.events;
-        window->count = batch.count;
-    } while (!batch.count);
-    window->at = 1;
-    return window->events;
-}
-
-/* Returns the next event. NULL: the end of the trace (status MT_END), or an error. */
-static inline struct mt_event *window_next(struct mt_window *window, enum mt_status *status,
-                                           struct mt_error *error)
-{
-    if (window->at == window->count)
-        return window_refill(window, status, error);
-    *status = MT_OK;
-    return &window->events[window->at++];
-}
-
-static void window_init(struct mt_window *window, struct mt_source *source)
-{
-    memset(window, 0, sizeof *window);
-    window->source = source;
-}
-
-static void window_release(struct mt_window *window)
-{
-    free(window->joined);
-    memset(window, 0, sizeof *window);
-}
-
-/* Appends the next batch to the remaining events. */
-static enum mt_status join(struct mt_window *window, struct mt_error *error)
-{
-    size_t left = window->count - window->at;
-    struct mt_event_batch batch;
-    enum mt_status status;
-
-    /* the current batch belongs to the source: save its rest first */
-    if (window->joined_capacity < left || !window->joined) {
-        struct mt_event *joined = mt_memory_new((left + 1) * sizeof *joined);
-        if (left)
-            memcpy(joined, window->events + window->at, left * sizeof *joined);
-        free(window->joined);
-        window->joined = joined;
-        window->joined_capacity = left + 1;
-    } else if (left) {
-        memmove(window->joined, window->events + window->at, left * sizeof *window->joined);
-    }
-    window->events = window->joined;
-    window->at = 0;
-    window->count = left;
-    status = fetch(window, &batch, error);
-    if (status != MT_OK)
-        return status;
-    if (window->joined_capacity < left + batch.count) {
-        struct mt_event *joined =
-            mt_memory_resize(window->joined, (left + batch.count) * sizeof *joined);
-        window->joined = window->events = joined;
-        window->joined_capacity = left + batch.count;
-    }
-    memcpy(window->joined + left, batch.events, batch.count * sizeof *batch.events);
-    window->count = left + batch.count;
-    MT_ASSERT(window->count <= window->joined_capacity);
-    /* an inserted event (source.h) has the number of its neighbor */
-    MT_ASSERT(!left || !batch.count || window->joined[left - 1].seq <= window->joined[left].seq);
-    return MT_OK;
-}
-
-/* Returns the event `ahead` places after the last one returned (0 = the next one), or NULL if the
- * trace ends before. Invalidates pointers from window_next. */
-static struct mt_event *window_peek(struct mt_window *window, size_t ahead, enum mt_status *status,
-                                    struct mt_error *error)
-{
-    *status = MT_OK;
-    while (window->count - window->at <= ahead) {
-        *status = join(window, error);
-        if (*status != MT_OK)
-            return NULL;
-    }
-    MT_ASSERT(window->at + ahead < window->count);
-    return &window->events[window->at + ahead];
-}
 
 /* For functions called in both loops over events, of one replay and of several: without it, the
  * calls cost analyze 1% to 2% of its instructions. */
@@ -309,7 +205,7 @@ static enum mt_status find_restore(struct mt_one_replay *replay, struct mt_lane 
     if (!more)
         return MT_OK;
     for (; more && status == MT_OK; ahead++) {
-        const struct mt_event *next = window_peek(replay->window, ahead, &status, error);
+        const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
         if (!next)
             break;
         more = mt_lane_scan(lane, next);
@@ -361,7 +257,7 @@ static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane
         status = MT_OK;
     }
     for (ahead = 0; status == MT_OK && !trigger; ahead++) {
-        const struct mt_event *next = window_peek(replay->window, ahead, &status, error);
+        const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
         if (!next)
             break;
         if (next->device != event.device || is_initial(next))
@@ -480,8 +376,7 @@ static INLINE enum mt_status simulate(struct mt_one_replay *replay, const struct
     return resolve_group(replay, lane, *event, error);
 }
 
-/* Counts a device whose number is too large for a lane, so that commands can report it. A replay
- * that stops early sees fewer of them, so the source keeps the largest count. */
+/* Counts a device whose number is too large for a lane, so that commands can report it. */
 static void leave_out(struct mt_one_replay *replay, uint16_t device)
 {
     uint64_t bit = UINT64_C(1) << device % 64;
@@ -490,8 +385,6 @@ static void leave_out(struct mt_one_replay *replay, uint16_t device)
         return;
     replay->left_out[device / 64] |= bit;
     replay->left_out_count++;
-    replay->source->devices_left_out =
-        mt_max_u64(replay->source->devices_left_out, replay->left_out_count);
 }
 
 static INLINE enum mt_status replay_event(struct mt_one_replay *replay,
@@ -550,23 +443,26 @@ static void compare_end(struct mt_lane *lane, const struct mt_source *source)
 }
 
 /* `status`: how the pass ended, MT_END at the end of the trace. Always releases the replay's
- * memory. */
+ * memory. A replay that stops early sees fewer of the devices that it leaves out, so the source
+ * keeps the largest count. */
 static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status,
                              struct mt_error *error)
 {
+    struct mt_source *source = replay->source;
     bool reached_end = status == MT_END && has_whole_run(replay);
     size_t i;
 
+    source->devices_left_out = mt_max_u64(source->devices_left_out, replay->left_out_count);
     if (status == MT_END)
         status = replay->restoring ? finish_restoring(replay) : MT_OK;
     for (i = 0; i < MT_MAX_DEVICES; i++) {
         if (replay->lanes[i] && status == MT_OK)
             mt_lane_check(replay->lanes[i], true);
         if (replay->lanes[i] && status == MT_OK && reached_end)
-            compare_end(replay->lanes[i], replay->source);
+            compare_end(replay->lanes[i], source);
         if (replay->watching && replay->lanes[i])
             replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
-        close_lane(replay->lanes[i], replay->source);
+        close_lane(replay->lanes[i], source);
         replay->lanes[i] = NULL;
     }
     replay->window = NULL;
@@ -581,15 +477,15 @@ enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *
     struct mt_replay_view view;
     enum mt_status status = MT_OK;
 
-    window_init(&window, replay->source);
+    mt_window_init(&window, replay->source, NULL);
     begin(replay, &window);
     while (status == MT_OK) {
-        struct mt_event *event = window_next(&window, &status, error);
+        struct mt_event *event = mt_window_next(&window, &status, error);
         if (event)
             status = replay_event(replay, event, &view, error);
     }
     status = finish(replay, status, error);
-    window_release(&window);
+    mt_window_release(&window);
     return status;
 }
 
@@ -609,7 +505,7 @@ static enum mt_status find_request(struct mt_one_replay *replay, const struct mt
                 (next->kind == MT_EVENT_EMPTY_CACHE && ahead))
                 break;
         }
-        next = window_peek(replay->window, ahead, &status, error);
+        next = mt_window_peek(replay->window, ahead, &status, error);
     }
     return status == MT_END ? MT_OK : status;
 }
@@ -711,32 +607,89 @@ static enum mt_status finish_all(struct mt_one_replay *replays, size_t count, en
     return first;
 }
 
-enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count,
-                                     const struct mt_replay_listener *listener,
-                                     struct mt_error *error)
-{
+/* The replays that one thread runs. */
+struct part {
+    struct mt_one_replay *replays;
+    size_t count;
+    const struct mt_replay_listener *listener;
     struct mt_window window;
-    enum mt_status status = MT_OK;
-    size_t i, left = count;
+    enum mt_status status;
+    struct mt_error error;
+};
 
-    MT_ASSERT(count > 0);
-    window_init(&window, replays[0].source);
-    for (i = 0; i < count; i++) {
-        MT_ASSERT(replays[i].source == replays[0].source && !replays[i].watching);
-        begin(&replays[i], &window);
+static void begin_part(struct part *part, struct mt_shared_reading *reading)
+{
+    mt_window_init(&part->window, part->replays->source, reading);
+    for (size_t i = 0; i < part->count; i++) {
+        MT_ASSERT(part->replays[i].source == part->replays->source && !part->replays[i].watching);
+        begin(&part->replays[i], &part->window);
     }
-    while (status == MT_OK && (left || listener)) {
-        const struct mt_event *next = window_next(&window, &status, error);
+}
+
+static void *run_part(void *context)
+{
+    struct part *part = context;
+    size_t left = part->count;
+    enum mt_status status = MT_OK;
+
+    while (status == MT_OK && (left || part->listener)) {
+        const struct mt_event *next = mt_window_next(&part->window, &status, &part->error);
         struct mt_event event;
 
         if (!next)
             break;
         event = *next; /* lookahead of a replay moves the window */
-        status = tell_all(replays, count, &event, &left, error);
-        if (status == MT_OK && listener)
-            status = listener->event(listener->context, &event);
+        status = tell_all(part->replays, part->count, &event, &left, &part->error);
+        if (status == MT_OK && part->listener)
+            status = part->listener->event(part->listener->context, &event);
     }
-    status = finish_all(replays, count, status, error);
-    window_release(&window);
+    part->status = status;
+    mt_window_leave(&part->window);
+    return NULL;
+}
+
+static enum mt_status finish_part(struct part *part, struct mt_error *error)
+{
+    enum mt_status status = finish_all(part->replays, part->count, part->status, &part->error);
+
+    mt_window_release(&part->window);
+    if (status != MT_OK && error)
+        *error = part->error;
     return status;
+}
+
+static enum mt_status run_one_part(struct part *part, struct mt_error *error)
+{
+    begin_part(part, NULL);
+    (void)run_part(part);
+    return finish_part(part, error);
+}
+
+enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count, size_t first,
+                                     const struct mt_replay_listener *listener,
+                                     struct mt_error *error)
+{
+    struct part own = {.replays = replays, .count = first, .listener = listener};
+    struct part other = {.replays = replays + first, .count = count - first};
+    struct mt_shared_reading *reading;
+    enum mt_status status, second;
+    pthread_t thread;
+
+    MT_ASSERT(count > 0 && first <= count);
+    if (first == count)
+        return run_one_part(&own, error);
+    reading = mt_shared_reading_new(replays->source);
+    begin_part(&own, reading);
+    begin_part(&other, reading);
+    if (pthread_create(&thread, NULL, run_part, &other)) {
+        mt_shared_reading_free(reading);
+        own.count = count;
+        return run_one_part(&own, error);
+    }
+    (void)run_part(&own);
+    pthread_join(thread, NULL);
+    mt_shared_reading_free(reading);
+    second = finish_part(&other, error);
+    status = finish_part(&own, error);
+    return status ? status : second;
 }

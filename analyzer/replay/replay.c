@@ -498,12 +498,20 @@ static enum mt_status check_plain(const struct mt_one_replay *replay, struct mt_
     return MT_OK;
 }
 
+/* How many of the jobs run in this thread, beside the listener. The others run in a second one,
+ * unless reading the source may still change the symbols. */
+static size_t count_own(const struct mt_source *source, size_t count, bool listens)
+{
+    return source->symbols_complete ? (count + !listens) / 2 : count;
+}
+
 enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_replay_job *jobs,
                                       size_t count, const struct mt_replay_listener *listener,
                                       struct mt_error *error)
 {
     struct mt_one_replay *replays = mt_memory_zeroed(count + 1, sizeof *replays);
     struct mt_foresight **made = mt_memory_zeroed(count + 1, sizeof *made);
+    const size_t own = count_own(source, count, listener);
     enum mt_status status = MT_OK;
     size_t i, opened = 0;
 
@@ -514,10 +522,10 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
         if (status == MT_OK)
             status = check_plain(&replays[opened], error);
         if (status == MT_OK)
-            mt_one_replay_follow(replays, &replays[opened]);
+            mt_one_replay_follow(opened < own ? replays : replays + own, &replays[opened]);
     }
     if (status == MT_OK)
-        status = mt_one_replay_run_all(replays, count, listener, error);
+        status = mt_one_replay_run_all(replays, count, own, listener, error);
     for (i = 0; i < opened; i++)
         close_replay(&replays[i], made[i]);
     free(replays);

@@ -132,7 +132,7 @@ static void assert_same(const struct mt_replay_summary *one, const struct mt_rep
     }
 }
 
-static void compare(struct mt_source *source)
+static void compare(struct mt_source *source, bool two_threads)
 {
     struct mt_replay_summary *alone = calloc(COUNT, sizeof *alone),
                              *together = calloc(COUNT, sizeof *together);
@@ -144,6 +144,8 @@ static void compare(struct mt_source *source)
     seen_alone[STOPS].most = seen_together[STOPS].most = 500;
     seen_alone[STOPS_LATER].most = seen_together[STOPS_LATER].most = 700;
     run_one_by_one(source, alone, seen_alone);
+    assert_true(source->symbols_complete);
+    source->symbols_complete = two_threads;
     readings = source->readings;
     events = run_together(source, together, seen_together);
     assert_int_equal(source->readings, readings + 1);
@@ -162,7 +164,9 @@ static void compare_file(const char *folder, const char *name)
 {
     struct mt_source *source = open_capture(folder, name);
 
-    compare(source);
+    compare(source, true);
+    rewind_source(source);
+    compare(source, false);
     mt_source_close(source);
 }
 
@@ -205,9 +209,37 @@ static void looking_ahead_disturbs_no_other(void **unused)
     mt_symbols_release(&small.source.symbols);
     small.source.symbols = source->symbols;
     small.source.header = source->header;
-    compare(&small.source);
+    compare(&small.source, true);
+    rewind_source(&small.source);
+    compare(&small.source, false);
     mt_source_close(source);
     free(events);
+}
+
+/* Each thread goes on alone after the replay of the other one has ended. */
+static void no_thread_waits_for_one_that_ended(void **unused)
+{
+    struct mt_source *source = open_capture("captures", "churn_gc.pickle.zst");
+    struct mt_replay_summary *summaries = calloc(2, sizeof *summaries);
+    struct mt_error error;
+
+    (void)unused;
+    assert_non_null(summaries);
+    for (size_t i = 0; i < 2; i++) {
+        struct seen seen[2] = {{.most = i ? 500 : 0}, {.most = i ? 0 : 500}};
+        const struct mt_replay_observer observers[2] = {{&seen[0], see, NULL},
+                                                        {&seen[1], see, NULL}};
+        const struct mt_replay_job jobs[2] = {{&replays[0], &observers[0], &summaries[0]},
+                                              {&replays[0], &observers[1], &summaries[1]}};
+
+        rewind_source(source);
+        source->symbols_complete = true;
+        assert_int_equal(mt_replay_run_together(source, jobs, 2, NULL, &error), MT_OK);
+        assert_int_equal(seen[1 - i].events, 500);
+        assert_true(seen[i].events > 1000);
+    }
+    free(summaries);
+    mt_source_close(source);
 }
 
 int main(void)
@@ -215,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(side_by_side_is_one_by_one),
         cmocka_unit_test(looking_ahead_disturbs_no_other),
+        cmocka_unit_test(no_thread_waits_for_one_that_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
