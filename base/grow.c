@@ -1,5 +1,3 @@
-#define _GNU_SOURCE /* madvise */
-
 #include "grow.h"
 
 #include <stdint.h>
