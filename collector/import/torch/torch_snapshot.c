@@ -302,6 +302,7 @@ static enum mt_status infer(struct mt_torch *torch)
             torch->latest_ns, torch->annotations[torch->annotation_count - 1].time_us * 1000);
     if (status == MT_OK)
         fill_header(torch, &census);
+    torch->source.symbols_complete = true; /* readings name nothing */
     return status;
 }
 
