@@ -281,8 +281,13 @@ static void improve_all(struct solver *solver)
     struct part_search *part;
 
     while ((part = highest_part(solver)) != NULL && part->improver.height > goal(solver) &&
-           has_time(solver, part))
+           has_time(solver, part)) {
         round_of(solver, part);
+        if (part->improver.height <= goal(solver)) { /* this part is finished */
+            mt_exact_free(part->exact);
+            part->exact = NULL;
+        }
+    }
 }
 
 /* Returns a part as a new search with a first plan. */

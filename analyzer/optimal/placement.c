@@ -334,7 +334,7 @@ uint64_t mt_occupancy_find(struct mt_occupancy *occupancy, uint32_t item, bool b
     }
 }
 
-/* Checks plans; shares no code with the planner. Goes through time with a tree over addresses that
+/* Checks plans; shares with the planner only the order in time, which it checks. Goes through time with a tree over addresses that
  * records which are in use. */
 
 struct address_tree {
@@ -420,6 +420,7 @@ static bool check_all(const struct mt_buffers *buffers, const uint64_t *addresse
 {
     size_t count = buffers->count, begun = 0, ended = 0;
     uint32_t *by_begin, *by_end;
+    uint64_t now = 0;
     bool valid = true;
 
     mt_buffers_in_time(buffers, &by_begin, &by_end);
@@ -428,7 +429,11 @@ static bool check_all(const struct mt_buffers *buffers, const uint64_t *addresse
                       buffers->items[by_begin[begun]].begin < buffers->items[by_end[ended]].end;
         uint32_t number = begins ? by_begin[begun++] : by_end[ended++];
         uint64_t address = addresses[number];
-        valid = change_range(tree, address, address + buffers->items[number].bytes, begins);
+        uint64_t time = begins ? buffers->items[number].begin : buffers->items[number].end;
+
+        valid = now <= time &&
+                change_range(tree, address, address + buffers->items[number].bytes, begins);
+        now = time;
     }
     free(by_begin);
     free(by_end);

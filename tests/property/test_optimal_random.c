@@ -229,7 +229,7 @@ static void make_items(struct mt_item *items, uint32_t count, uint32_t sections)
 /* Lowest and best gap against a bitmap of addresses and sections. */
 static void occupancy_agrees_with_a_bitmap(void **state)
 {
-    enum { SECTIONS = 90, ITEMS = 150, ADDRESSES = 2000 };
+    enum { SECTIONS = 300, ITEMS = 800, FEW = 90, ADDRESSES = 4000 };
     static bool taken[SECTIONS][ADDRESSES];
     struct mt_occupancy occupancy = {0}; /* one for all cases */
     struct mt_item items[ITEMS];
@@ -239,9 +239,12 @@ static void occupancy_agrees_with_a_bitmap(void **state)
 
     (void)state;
     for (i = 0; i < OCCUPANCY_CASES; i++) {
-        struct mt_instance instance = {.items = items,
-                                       .count = 1 + (uint32_t)xorshift_below(ITEMS),
-                                       .section_count = 1 + (uint32_t)xorshift_below(SECTIONS)};
+        bool many = i % 20 == 0; /* a tree of several levels */
+        struct mt_instance instance = {
+            .items = items,
+            .count = many ? ITEMS : 1 + (uint32_t)xorshift_below(FEW),
+            .section_count = many ? SECTIONS : 1 + (uint32_t)xorshift_below(FEW)};
+
         make_items(items, instance.count, instance.section_count);
         memset(taken, 0, sizeof taken);
         mt_occupancy_prepare(&occupancy, &instance);
@@ -280,16 +283,17 @@ static void occupancy_agrees_with_a_bitmap(void **state)
 /* Numbers of entries by key, equal keys in the order of before. */
 static void numbers_are_sorted(void **state)
 {
-    enum { MOST = 300 };
-    struct {
+    enum { MOST = 3000 }; /* beyond FEW_NUMBERS */
+    static struct {
         uint32_t other;
         uint64_t key;
     } entries[MOST];
-    uint32_t numbers[MOST], i;
+    static uint32_t numbers[MOST];
+    uint32_t i;
     int round;
 
     (void)state;
-    for (round = 0; round < OCCUPANCY_CASES; round++) {
+    for (round = 0; round < OCCUPANCY_CASES / 4; round++) {
         uint32_t count = (uint32_t)xorshift_below(MOST);
         uint64_t shift = xorshift_below(60), different = 1 + xorshift_below(MOST);
         for (i = 0; i < count; i++) {
