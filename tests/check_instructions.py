@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_instructions.py PROGRAM CAPTURE: the speed of an optimized program, in instructions, which do
-not depend on the load of the machine. Valgrind counts them. Fails above a limit, and below 60% of it:
+"""check_instructions.py PROGRAM CAPTURE: the speed of build/optimized/memtrace (with assertions), in
+instructions, which do not depend on the load of the machine. Valgrind counts them. Fails above a limit, and below 60% of it:
 lower the limit then. The limits leave a quarter for other compilers and C libraries."""
 import pathlib
 import re

@@ -32,8 +32,9 @@ static struct period load(struct mt_source *source)
     struct period all = {0};
     struct mt_event_batch batch;
     struct mt_error error = {0};
+    enum mt_status status;
 
-    while (mt_source_next(source, &batch, &error) == MT_OK) {
+    while ((status = mt_source_next(source, &batch, &error)) == MT_OK) {
         all.events = realloc(all.events, (all.count + batch.count) * sizeof *all.events);
         if (!all.events)
             exit(1);
@@ -41,6 +42,7 @@ static struct period load(struct mt_source *source)
             if (batch.events[i].kind != MT_EVENT_END)
                 all.events[all.count++] = batch.events[i];
     }
+    check(status == MT_END ? MT_OK : status, &error);
     return all;
 }
 
