@@ -1,5 +1,6 @@
 #include "grow.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,11 @@ enum { FIRST_CAPACITY = 16, PAGE_BYTES = 4096, LARGE_BYTES = 4 << 20 };
 static void request_large_pages(void *memory, size_t bytes)
 {
     size_t before = (uintptr_t)memory % PAGE_BYTES;
+    int saved = errno;
 
     if (bytes >= LARGE_BYTES)
         (void)madvise((char *)memory - before, before + bytes, MADV_HUGEPAGE);
+    errno = saved; /* a kernel may have none */
 }
 
 enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes)
