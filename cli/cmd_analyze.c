@@ -436,7 +436,11 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
 static void name_pictures(struct mt_buf *out, const struct mt_report *report,
                           const struct mt_gallery *gallery)
 {
+    const size_t before = out->length;
+
     mt_add_picture_names(out, gallery);
+    if (out->length == before)
+        return; /* what follows is about the pictures */
     if (gallery->devices_omitted)
         mt_buf_printf(out,
                       "  (pictures show %u of %u devices: %s; for another device use 'memtrace "

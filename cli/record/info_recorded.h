@@ -81,7 +81,8 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
 
 /* Starts to make the summary of a trace that is not written yet, from its events. The file is
  * written after mt_recorded_summaries_add with the same `path`. Does nothing if the source reads a
- * file: mt_recorded_summaries_add then starts to read the trace. */
+ * file: mt_recorded_summaries_add then starts to read the trace. The calling process must have only
+ * one thread, and at most one summary begins so. */
 void mt_recorded_summaries_begin(struct mt_recorded_summaries *summaries, const char *path,
                                  struct mt_source *source);
 
