@@ -82,10 +82,13 @@ static enum mt_status copy_name(struct redacted *self, uint32_t *name)
 static enum mt_status redact_batch(struct redacted *self, struct mt_event_batch *batch)
 {
     const struct mt_symbols_copy copy = copy_of(self);
-    enum mt_status status = mt_symbols_copy_tables(&copy);
+    enum mt_status status = MT_OK;
 
-    if (status == MT_OK)
-        status = copy_stacks(self);
+    if (!self->source.symbols_complete) { /* afterwards, other threads may read them */
+        status = mt_symbols_copy_tables(&copy);
+        if (status == MT_OK)
+            status = copy_stacks(self);
+    }
     for (size_t i = 0; i < batch->count && status == MT_OK; i++) {
         struct mt_event *event = &batch->events[i];
 

@@ -569,11 +569,12 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
         mt_pool_ledger_segment(&device->pools, event, view);
     if (event->flags & MT_EVENT_INITIAL) {
         device->start = now;
-        device->counters = view->counters;
-        if (survey->begun) /* damaged: begin_devices has taken the level at the start before it */
+        if (survey->begun) { /* damaged: begin_devices has taken the level at the start before it */
             note_levels(device, event, &device->start, MT_NO_PHASE);
-        else
+        } else {
+            device->counters = view->counters;
             put_off_highs(device, event);
+        }
         return;
     }
     device->events++;

@@ -50,12 +50,13 @@ void mt_shared_reading_free(struct mt_shared_reading *reading)
     free(reading);
 }
 
-/* Reads the next batch if its place is free. */
+/* Reads the next batch. Its place must be free. */
 static void read_batch(struct mt_shared_reading *reading)
 {
     struct copy *copy = &reading->copies[reading->read % AHEAD];
     struct mt_event_batch batch;
 
+    MT_ASSERT(!copy->users);
     reading->status = mt_source_next(reading->source, &batch, &reading->error);
     if (reading->status != MT_OK)
         return;

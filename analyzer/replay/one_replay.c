@@ -665,18 +665,18 @@ static enum mt_status run_one_part(struct part *part, struct mt_error *error)
     return finish_part(part, error);
 }
 
-enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count, size_t first,
+enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count, size_t own_count,
                                      const struct mt_replay_listener *listener,
                                      struct mt_error *error)
 {
-    struct part own = {.replays = replays, .count = first, .listener = listener};
-    struct part other = {.replays = replays + first, .count = count - first};
+    struct part own = {.replays = replays, .count = own_count, .listener = listener};
+    struct part other = {.replays = replays + own_count, .count = count - own_count};
     struct mt_shared_reading *reading;
     enum mt_status status, second;
     pthread_t thread;
 
-    MT_ASSERT(count > 0 && first <= count);
-    if (first == count)
+    MT_ASSERT(count > 0 && own_count <= count);
+    if (own_count == count)
         return run_one_part(&own, error);
     reading = mt_shared_reading_new(replays->source);
     begin_part(&own, reading);

@@ -3,7 +3,7 @@
  *
  *     struct mt_one_replay replay = {.options = ..., .summary = ..., .source = ...};
  *     status = mt_one_replay_run(&replay, error);                     one pass
- *     status = mt_one_replay_run_all(list, count, listener, error);   one pass for all
+ *     status = mt_one_replay_run_all(list, count, count, listener, error);   one pass for all
  *
  * Replays that differ only in their limits are equal until a limit refuses something. So those of
  * one pass share their beginning: one of them, the leader, runs, and its followers get a copy of
@@ -108,9 +108,9 @@ void mt_one_replay_separate(struct mt_one_replay *leader, struct mt_one_replay *
 
 /* Like mt_one_replay_run, for one or more replays of one source, side by side. Each event goes to
  * the replays in their order, then to the listener (may be NULL). Stops early if every replay has
- * ended and there is no listener. The replays after the `first` ones run in a second thread: none
- * of them may follow one of the first. */
-enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count, size_t first,
+ * ended and there is no listener. The replays after the first `own_count` run in a second thread:
+ * none of them may follow one of the first. */
+enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count, size_t own_count,
                                      const struct mt_replay_listener *listener,
                                      struct mt_error *error) MT_MUST_USE;
 

@@ -498,8 +498,8 @@ static enum mt_status check_plain(const struct mt_one_replay *replay, struct mt_
     return MT_OK;
 }
 
-/* How many of the jobs run in this thread, beside the listener. The others run in a second one,
- * unless reading the source may still change the symbols. */
+/* How many of the jobs run in this thread, beside the listener, which costs as much as one. The
+ * others run in a second one, unless reading the source may still change the symbols. */
 static size_t count_own(const struct mt_source *source, size_t count, bool listens)
 {
     return source->symbols_complete ? (count + !listens) / 2 : count;
@@ -511,7 +511,7 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
 {
     struct mt_one_replay *replays = mt_memory_zeroed(count + 1, sizeof *replays);
     struct mt_foresight **made = mt_memory_zeroed(count + 1, sizeof *made);
-    const size_t own = count_own(source, count, listener);
+    const size_t own = count_own(source, count, listener != NULL);
     enum mt_status status = MT_OK;
     size_t i, opened = 0;
 

@@ -296,13 +296,14 @@ struct row {
 struct surveyor {
     struct mt_analysis *analysis;
     pthread_t thread;
-    pthread_mutex_t lock;   /* protects the next fields */
-    pthread_cond_t changed; /* one of them did */
-    uint64_t filled, done;  /* blocks */
-    bool is_over;
-    bool runs, may_run;      /* of this thread */
-    uint32_t count;          /* rows in the block that is being filled */
+    pthread_mutex_t lock;    /* protects filled, done, is_over */
+    pthread_cond_t changed;  /* one of them did */
+    uint64_t filled, done;   /* blocks */
     uint32_t counts[BLOCKS]; /* rows of filled blocks */
+    bool is_over;
+    /* of the replay's thread */
+    bool runs, may_run;
+    uint32_t count; /* rows in the block that is being filled */
     struct row (*blocks)[ROWS];
 };
 
@@ -399,8 +400,6 @@ static void finish_survey(struct surveyor *surveyor)
     surveyor->is_over = surveyor->runs = false;
 }
 
-/* A replay that restarts differs from the run: further ones may follow, so no thread is worth it.
- */
 static enum mt_status restart(void *context)
 {
     struct surveyor *surveyor = context;
@@ -420,6 +419,7 @@ static enum mt_status replay_as_run(struct mt_analysis *analysis,
 
     status = mt_replay_as_run(analysis->source, &analysis->options->replay, observer,
                               analysis->summary, difference, analysis->error);
+    finish_survey(observer->context); /* it allocates in the same arena */
     if (!status && *difference)
         analysis->report->pytorch_difference = mt_arena_text(arena, difference, strlen(difference));
     return status;
