@@ -240,10 +240,10 @@ static void occupancy_agrees_with_a_bitmap(void **state)
     (void)state;
     for (i = 0; i < OCCUPANCY_CASES; i++) {
         bool many = i % 20 == 0; /* a tree of several levels */
-        struct mt_instance instance = {
-            .items = items,
-            .count = many ? ITEMS : 1 + (uint32_t)xorshift_below(FEW),
-            .section_count = many ? SECTIONS : 1 + (uint32_t)xorshift_below(FEW)};
+        struct mt_instance instance = {.items = items,
+                                       .count = many ? ITEMS : 1 + (uint32_t)xorshift_below(FEW),
+                                       .section_count =
+                                           many ? SECTIONS : 1 + (uint32_t)xorshift_below(FEW)};
 
         make_items(items, instance.count, instance.section_count);
         memset(taken, 0, sizeof taken);
