@@ -14,8 +14,8 @@ from check_manual import SUBCOMMANDS
 LIMITS = {
     "options": 229,  # long options of all commands, without --help; plan has 13, sql has ten
     ".c files": 549,  # of the product, like the next three; view has six, databases ten; event_window.c: two threads
-    ".h files": 405,  # png_pack.h: PNG without libpng
-    "lines of C": 208300,  # imports 6,400; databases and SQL 2,700; ring 2,100; view 1,800; Perfetto 1,600; shared replays 740; PNG 700; idle 500; smaller optimal 170; early summaries 90
+    ".h files": 406,  # png_pack.h: PNG without libpng
+    "lines of C": 208320,  # imports 6,400; databases and SQL 2,700; ring 2,100; view 1,800; Perfetto 1,600; shared replays 740; PNG 700; idle 500; smaller optimal 170; early summaries 90
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 89900,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }

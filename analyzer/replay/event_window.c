@@ -1,11 +1,11 @@
-/* Windows on the events of a source, and readings that several windows share. */
+#include "event_window.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "grow.h"
-#include "one_replay.h"
 #include "process_memory.h"
 #include "source.h"
 
