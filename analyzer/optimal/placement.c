@@ -334,8 +334,8 @@ uint64_t mt_occupancy_find(struct mt_occupancy *occupancy, uint32_t item, bool b
     }
 }
 
-/* Checks plans; shares with the planner only the order in time, which it checks. Goes through time
- * with a tree over addresses that records which are in use. */
+/* Checks plans; shares with the planner only the order in time, and checks that it ascends. Goes
+ * through time with a tree over addresses that records which are in use. */
 
 struct address_tree {
     uint64_t *edges; /* all starts and ends of ranges, sorted and unique */

@@ -1,7 +1,6 @@
-
+/* Compares the levels at the end of a replay with those of the recording. */
 #include <stdlib.h>
 
-#include "lane.h"
 #include "lane.h"
 #include "process_memory.h"
 #include "sorted.h"
