@@ -2,6 +2,8 @@
  * expands without limit. */
 #include "cmocka_all.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -407,6 +409,119 @@ static void test_no_room(void **state)
     }
 }
 
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *context);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *context);
+
+static bool has_no_threads;
+static unsigned threads;
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *context)
+{
+    threads += !has_no_threads;
+    return has_no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, context);
+}
+
+/* What the caller of a feed gets from a file. */
+struct outcome {
+    struct mt_buf bytes;
+    uint64_t raw_bytes; /* sum of all positions on the way */
+    enum mt_status status;
+    struct mt_error error;
+    bool is_cut;
+};
+
+static void read_path(const char *path, bool no_threads, size_t most, struct outcome *outcome)
+{
+    struct mt_feed *feed = NULL;
+    const unsigned char *bytes;
+    const void *start;
+    size_t left = 0, length = 0, new_bytes = 1;
+
+    *outcome = (struct outcome){.error = {.text = ""}};
+    has_no_threads = no_threads;
+    assert_int_equal(mt_feed_open(path, &feed, &outcome->error), MT_OK);
+    assert_int_equal(mt_feed_start(feed, &start, &length, &outcome->error), MT_OK);
+    while (!outcome->status && new_bytes && outcome->bytes.length < most) {
+        outcome->status = mt_feed_next(feed, left, &bytes, &length, &outcome->error);
+        assert_memory_equal(bytes, outcome->bytes.data + outcome->bytes.length - left, left);
+        new_bytes = length - left;
+        mt_buf_add(&outcome->bytes, bytes + left, new_bytes);
+        outcome->raw_bytes += mt_feed_raw_bytes(feed);
+        left = mt_min_u64(length, outcome->bytes.length % MT_FEED_LEFT_BYTES + 1);
+    }
+    outcome->is_cut = mt_feed_is_cut(feed);
+    mt_feed_close(feed);
+    has_no_threads = false;
+}
+
+/* The file gives the same with and without a thread, also if its reader stops early. */
+static void expect_same(const char *path, bool is_whole)
+{
+    struct outcome with, without, early;
+
+    threads = 0;
+    read_path(path, false, SIZE_MAX, &with);
+    assert_int_equal(threads, 1);
+    read_path(path, true, SIZE_MAX, &without);
+    read_path(path, false, 300000, &early);
+    assert_int_equal(threads, 2);
+    assert_int_equal(with.bytes.length, without.bytes.length);
+    assert_memory_equal(with.bytes.data, without.bytes.data, with.bytes.length);
+    assert_memory_equal(with.bytes.data, early.bytes.data, early.bytes.length);
+    assert_int_equal(with.raw_bytes, without.raw_bytes);
+    assert_int_equal(with.status, without.status);
+    assert_int_equal(with.error.offset, without.error.offset);
+    assert_string_equal(with.error.text, without.error.text);
+    assert_int_equal(with.is_cut, without.is_cut);
+    assert_int_equal(with.is_cut, !is_whole && strstr(with.error.text, "is cut"));
+    assert_true(!is_whole || with.status == MT_OK);
+    mt_buf_release(&with.bytes);
+    mt_buf_release(&without.bytes);
+    mt_buf_release(&early.bytes);
+}
+
+/* Whole, then cut and damaged at many places. */
+static void expect_same_pieces(const struct mt_buf *raw)
+{
+    enum { LEAST = 300000, STEPS = 16 };
+    char path[] = "/tmp/memtrace-feed-XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0 && raw->length > 2 * LEAST);
+    assert_int_equal(write(fd, raw->data, raw->length), raw->length);
+    expect_same(path, true);
+    for (size_t i = STEPS; i > 0; i--) {
+        const size_t at = LEAST + (raw->length - LEAST) / STEPS * i - 1;
+
+        assert_int_equal(ftruncate(fd, (off_t)at), 0);
+        expect_same(path, false);
+        assert_int_equal(pwrite(fd, "damaged", 7, (off_t)(at - LEAST / 2)), 7);
+        expect_same(path, false);
+    }
+    close(fd);
+    unlink(path);
+}
+
+static void test_thread(void **state)
+{
+    struct mt_buf text = {0};
+
+    (void)state;
+    fill(&text, 1500000);
+    expect_same_pieces(&text);
+    for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
+        struct mt_buf raw = {0};
+
+        compressors[i](&raw, text.data, text.length);
+        expect_same_pieces(&raw);
+        mt_buf_release(&raw);
+    }
+    mt_buf_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_thread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

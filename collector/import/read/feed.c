@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,14 +12,26 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "check.h"
 #include "io.h"
 #include "util.h"
 
-enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000, MAX_LARGE_EXPANSION = 100 };
+enum { RAW_BYTES = 128 * 1024, PIECE_BYTES = 256 * 1024, PIECES = 4 };
+enum { MAX_EXPANSION = 1000, MAX_LARGE_EXPANSION = 100 };
 /* A snapshot compresses to a sixteenth, that of a repetitive loop to a hundredth. Only large files
  * have a strict limit of this ratio, because a small file that expands a lot is harmless. */
 #define FREE_EXPANSION_BYTES  MT_MIB
 #define LARGE_EXPANSION_BYTES MT_GIB
+
+/* A step of mt_feed_next, and where it ended. */
+struct piece {
+    unsigned char *room; /* MT_FEED_LEFT_BYTES and PIECE_BYTES; NULL = not used so far */
+    size_t length;       /* 0: the end, or an error */
+    uint64_t raw_bytes, place;
+    enum mt_status status;
+    struct mt_error error;
+    bool is_cut;
+};
 
 struct mt_feed {
     int fd; /* -1: memory */
@@ -35,6 +48,17 @@ struct mt_feed {
     unsigned char *buffer; /* owned storage of raw when reading from fd */
     unsigned char start[MT_FEED_START_BYTES];
     size_t start_length, start_at;
+
+    /* mt_feed_next: a ring of pieces. The first is made when it is needed. If the file is regular
+     * and larger than RAW_BYTES, a thread makes the others ahead of their use. (Reading a pipe can
+     * wait for another program without end, and nothing could end such a thread.) */
+    struct piece pieces[PIECES];
+    const struct piece *piece; /* the caller's; NULL = none so far */
+    uint64_t made, taken;      /* numbers of pieces */
+    bool has_thread, is_unwanted;
+    pthread_t thread;       /* the fields above the ring are its own */
+    pthread_mutex_t lock;   /* protects made, taken, is_unwanted */
+    pthread_cond_t changed; /* one of them did */
 };
 
 static enum mt_status read_fd(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
@@ -47,9 +71,13 @@ static enum mt_status read_fd(struct mt_feed *feed, void *bytes, size_t capacity
     *got = (size_t)count;
     feed->raw_bytes += *got;
     feed->raw_ended = count == 0;
-    if (feed->watch.was_read)
-        feed->watch.was_read(feed->watch.context, feed->raw_bytes, feed->size_bytes);
     return MT_OK;
+}
+
+static void tell_watch(const struct mt_feed *feed, uint64_t raw_bytes)
+{
+    if (feed->watch.was_read)
+        feed->watch.was_read(feed->watch.context, raw_bytes, feed->size_bytes);
 }
 
 static enum mt_status refill_raw(struct mt_feed *feed, struct mt_error *error)
@@ -201,7 +229,10 @@ static enum mt_status read_plain(struct mt_feed *feed, void *bytes, size_t capac
 enum mt_status mt_feed_read_raw(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
                                 struct mt_error *error)
 {
-    return read_plain(feed, bytes, capacity, got, error);
+    enum mt_status status = read_plain(feed, bytes, capacity, got, error);
+
+    tell_watch(feed, feed->raw_bytes);
+    return status;
 }
 
 static enum mt_status read_decoded(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
@@ -212,8 +243,8 @@ static enum mt_status read_decoded(struct mt_feed *feed, void *bytes, size_t cap
                                     : read_plain(feed, bytes, capacity, got, error);
 }
 
-enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
-                            struct mt_error *error)
+static enum mt_status read_next(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                                struct mt_error *error)
 {
     size_t left = feed->start_length - feed->start_at;
 
@@ -226,6 +257,109 @@ enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, 
     memcpy(bytes, feed->start + feed->start_at, *got);
     feed->start_at += *got;
     return MT_OK;
+}
+
+enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                            struct mt_error *error)
+{
+    enum mt_status status = read_next(feed, bytes, capacity, got, error);
+
+    tell_watch(feed, feed->raw_bytes);
+    return status;
+}
+
+/* Makes the next piece, whose place in the ring must be free. */
+static struct piece *make_piece(struct mt_feed *feed)
+{
+    struct piece *piece = &feed->pieces[feed->made % PIECES];
+
+    *piece = (struct piece){.room = piece->room};
+    if (!piece->room)
+        piece->room = malloc(MT_FEED_LEFT_BYTES + PIECE_BYTES);
+    if (piece->room)
+        piece->status = read_next(feed, piece->room + MT_FEED_LEFT_BYTES, PIECE_BYTES,
+                                  &piece->length, &piece->error);
+    else
+        piece->status = mt_fail(&piece->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (piece->status)
+        piece->length = 0;
+    piece->raw_bytes = feed->raw_bytes;
+    piece->place = place_of(feed);
+    piece->is_cut = feed->is_cut;
+    return piece;
+}
+
+static void *make_ahead(void *context)
+{
+    struct mt_feed *feed = context;
+    bool goes_on = true;
+
+    while (goes_on) {
+        goes_on = make_piece(feed)->length > 0;
+        pthread_mutex_lock(&feed->lock);
+        feed->made++;
+        pthread_cond_signal(&feed->changed);
+        while (feed->made - feed->taken == PIECES - 1 && !feed->is_unwanted)
+            pthread_cond_wait(&feed->changed, &feed->lock);
+        goes_on &= !feed->is_unwanted;
+        pthread_mutex_unlock(&feed->lock);
+    }
+    return NULL;
+}
+
+static struct piece *wait_for_piece(struct mt_feed *feed)
+{
+    pthread_mutex_lock(&feed->lock);
+    while (feed->made == feed->taken)
+        pthread_cond_wait(&feed->changed, &feed->lock);
+    pthread_mutex_unlock(&feed->lock);
+    return &feed->pieces[feed->taken % PIECES];
+}
+
+static struct piece *next_piece(struct mt_feed *feed)
+{
+    struct piece *next;
+
+    if (feed->taken == 1 && feed->raw_bytes + RAW_BYTES < feed->size_bytes)
+        feed->has_thread = !pthread_create(&feed->thread, NULL, make_ahead, feed);
+    if (feed->has_thread)
+        return wait_for_piece(feed);
+    next = make_piece(feed);
+    feed->made++;
+    return next;
+}
+
+enum mt_status mt_feed_next(struct mt_feed *feed, size_t left, const unsigned char **bytes,
+                            size_t *length, struct mt_error *error)
+{
+    const struct piece *last = feed->piece, *next = next_piece(feed);
+
+    MT_ASSERT(left <= MT_FEED_LEFT_BYTES && (!last || last->length));
+    if (next->status && error)
+        *error = next->error;
+    if (left && next->room)
+        memcpy(next->room + MT_FEED_LEFT_BYTES - left,
+               last->room + MT_FEED_LEFT_BYTES + last->length - left, left);
+    *bytes = next->room ? next->room + MT_FEED_LEFT_BYTES - left : NULL;
+    *length = left + next->length;
+    feed->piece = next;
+    pthread_mutex_lock(&feed->lock); /* the last piece is free */
+    feed->taken++;
+    pthread_cond_signal(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    tell_watch(feed, next->raw_bytes);
+    return next->status;
+}
+
+static void end_thread(struct mt_feed *feed)
+{
+    if (!feed->has_thread)
+        return;
+    pthread_mutex_lock(&feed->lock);
+    feed->is_unwanted = true;
+    pthread_cond_signal(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    pthread_join(feed->thread, NULL);
 }
 
 /* Returns whether this is an ordinary or a skippable zstd frame. */
@@ -294,20 +428,7 @@ enum mt_status mt_feed_start(struct mt_feed *feed, const void **bytes, size_t *l
     return MT_OK;
 }
 
-static enum mt_status finish_open(struct mt_feed *fresh, struct mt_feed **feed,
-                                  struct mt_error *error)
-{
-    enum mt_status status = read_magic(fresh, error);
-
-    if (status != MT_OK) {
-        mt_feed_close(fresh);
-        return status;
-    }
-    *feed = fresh;
-    return MT_OK;
-}
-
-static enum mt_status open_fd(struct mt_feed *fresh, const char *path, struct mt_error *error)
+static enum mt_status open_path(struct mt_feed *fresh, const char *path, struct mt_error *error)
 {
     struct stat info;
 
@@ -325,19 +446,40 @@ static enum mt_status open_fd(struct mt_feed *fresh, const char *path, struct mt
     return MT_OK;
 }
 
-enum mt_status mt_feed_open(const char *path, struct mt_feed **feed, struct mt_error *error)
+/* Opens the path, or memory if it is NULL. */
+static enum mt_status open_any(const char *path, const void *bytes, size_t length,
+                               struct mt_feed **feed, struct mt_error *error)
 {
     struct mt_feed *fresh = calloc(1, sizeof *fresh);
-    enum mt_status status;
+    enum mt_status status = MT_OK;
 
     if (!fresh)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-    status = open_fd(fresh, path, error);
-    if (status != MT_OK) {
+    fresh->fd = -1;
+    fresh->raw = bytes;
+    fresh->raw_bytes = fresh->raw_end = length;
+    pthread_mutex_init(&fresh->lock, NULL);
+    pthread_cond_init(&fresh->changed, NULL);
+    if (path)
+        status = open_path(fresh, path, error);
+    if (!status)
+        status = read_magic(fresh, error);
+    if (status)
         mt_feed_close(fresh);
-        return status;
-    }
-    return finish_open(fresh, feed, error);
+    else
+        *feed = fresh;
+    return status;
+}
+
+enum mt_status mt_feed_open(const char *path, struct mt_feed **feed, struct mt_error *error)
+{
+    return open_any(path, NULL, 0, feed, error);
+}
+
+enum mt_status mt_feed_open_memory(const void *bytes, size_t length, struct mt_feed **feed,
+                                   struct mt_error *error)
+{
+    return open_any(NULL, bytes, length, feed, error);
 }
 
 void mt_feed_set_watch(struct mt_feed *feed, const struct mt_feed_watch *watch)
@@ -345,29 +487,20 @@ void mt_feed_set_watch(struct mt_feed *feed, const struct mt_feed_watch *watch)
     feed->watch = *watch;
 }
 
-enum mt_status mt_feed_open_memory(const void *bytes, size_t length, struct mt_feed **feed,
-                                   struct mt_error *error)
-{
-    struct mt_feed *fresh = calloc(1, sizeof *fresh);
-
-    if (!fresh)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-    fresh->fd = -1;
-    fresh->raw = bytes;
-    fresh->raw_end = length;
-    fresh->raw_bytes = length;
-    return finish_open(fresh, feed, error);
-}
-
 void mt_feed_close(struct mt_feed *feed)
 {
     if (!feed)
         return;
+    end_thread(feed);
     if (feed->owns_fd && feed->fd >= 0)
         close(feed->fd);
     ZSTD_freeDStream(feed->zstd);
     if (feed->gzip)
         inflateEnd(feed->gzip);
+    for (size_t i = 0; i < PIECES; i++)
+        free(feed->pieces[i].room);
+    pthread_mutex_destroy(&feed->lock);
+    pthread_cond_destroy(&feed->changed);
     free(feed->gzip);
     free(feed->buffer);
     free(feed);
@@ -393,12 +526,12 @@ const void *mt_feed_raw(const struct mt_feed *feed, size_t *length)
 
 bool mt_feed_is_cut(const struct mt_feed *feed)
 {
-    return feed->is_cut;
+    return feed->piece ? feed->piece->is_cut : feed->is_cut;
 }
 
 uint64_t mt_feed_raw_bytes(const struct mt_feed *feed)
 {
-    return place_of(feed);
+    return feed->piece ? feed->piece->place : place_of(feed);
 }
 
 uint64_t mt_feed_file_bytes(const struct mt_feed *feed)

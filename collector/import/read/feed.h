@@ -1,6 +1,6 @@
 /* Reads the bytes of a file, of standard input or of memory, and decompresses zstd and gzip
- * (recognized by their magic numbers). Reads in one pass and never seeks back. Depends on zstd and
- * zlib only. */
+ * (recognized by their magic numbers). Reads in one pass and never seeks back. Depends on zstd,
+ * zlib and threads only. */
 #ifndef MT_COLLECTOR_FEED_H
 #define MT_COLLECTOR_FEED_H
 
@@ -12,6 +12,9 @@
 
 /* The most decoded bytes that mt_feed_start returns. */
 #define MT_FEED_START_BYTES 4096
+
+/* The most bytes that mt_feed_next repeats. */
+#define MT_FEED_LEFT_BYTES (16 * 1024)
 
 struct mt_feed;
 
@@ -57,7 +60,13 @@ const void *mt_feed_raw(const struct mt_feed *feed, size_t *length);
 enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
                             struct mt_error *error) MT_MUST_USE;
 
-/* Like mt_feed_read, but reads raw bytes without decoding. Do not mix the two. */
+/* Like mt_feed_read, but without a copy, and in a large file a thread reads and decodes ahead until
+ * mt_feed_close. *bytes are the last `left` (<= MT_FEED_LEFT_BYTES) bytes of the previous call, and
+ * then the next ones: none at the end, which is the last call. Valid until the next call. */
+enum mt_status mt_feed_next(struct mt_feed *feed, size_t left, const unsigned char **bytes,
+                            size_t *length, struct mt_error *error) MT_MUST_USE;
+
+/* Like mt_feed_read, but reads raw bytes without decoding. Do not mix the three. */
 enum mt_status mt_feed_read_raw(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
                                 struct mt_error *error) MT_MUST_USE;
 

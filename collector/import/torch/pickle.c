@@ -364,10 +364,6 @@ static enum mt_status prepare(struct mt_pickle *p)
 {
     size_t i;
 
-    p->window = malloc(MT_PICKLE_WINDOW);
-    if (!p->window)
-        return mt_pickle_no_memory(p);
-    p->at = p->end = p->window;
     for (i = 0; p->hooks && i < p->hooks->text_count; i++) {
         const char *text = p->hooks->texts[i];
         uint32_t id;
@@ -413,7 +409,6 @@ void mt_pickle_free(struct mt_pickle *p)
         if (!p->objects[i].forwarded)
             free(p->objects[i].as.items);
     free(p->objects);
-    free(p->window);
     free(p->stack);
     free(p->marks);
     free(p->memo);

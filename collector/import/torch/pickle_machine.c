@@ -21,32 +21,19 @@ static enum mt_status cut(struct mt_pickle *p)
         (unsigned long long)p->opcode_offset);
 }
 
-static enum mt_status read_more(struct mt_pickle *p)
-{
-    size_t used = (size_t)(p->end - p->window), got;
-    enum mt_status status;
-
-    status = mt_feed_read(p->feed, p->window + used, MT_PICKLE_WINDOW - used, &got, p->error);
-    if (status != MT_OK)
-        return status;
-    p->feed_ended = got == 0;
-    p->end += got;
-    return MT_OK;
-}
-
 enum mt_status mt_pickle_window_fill(struct mt_pickle *p, size_t count)
 {
-    size_t left = (size_t)(p->end - p->at);
+    size_t left = (size_t)(p->end - p->at), length;
     enum mt_status status = MT_OK;
 
-    if (left >= count || p->feed_ended)
-        return MT_OK;
-    memmove(p->window, p->at, left);
-    p->offset += (uint64_t)(p->at - p->window);
-    p->at = p->window;
-    p->end = p->window + left;
-    while (status == MT_OK && (size_t)(p->end - p->at) < count && !p->feed_ended)
-        status = read_more(p);
+    while (status == MT_OK && left < count && !p->feed_ended) {
+        p->offset += (uint64_t)(p->at - p->window);
+        status = mt_feed_next(p->feed, left, &p->window, &length, p->error);
+        p->at = p->window;
+        p->end = p->window + length;
+        p->feed_ended = length == left;
+        left = length;
+    }
     return status;
 }
 

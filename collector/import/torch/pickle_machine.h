@@ -8,10 +8,9 @@
 #include "map.h"
 #include "pickle_value.h"
 
-/* Bytes of the window in memory. Before each opcode the window has at least MT_PICKLE_MARGIN unread
- * bytes, unless the file ends, so that opcodes with a payload of at most 255 bytes need no
- * check. */
-enum { MT_PICKLE_WINDOW = 256 * 1024, MT_PICKLE_MARGIN = 16 * 1024 };
+/* Before each opcode the window has at least this many unread bytes, unless the file ends, so that
+ * opcodes with a payload of at most 255 bytes need no check. */
+enum { MT_PICKLE_MARGIN = MT_FEED_LEFT_BYTES };
 
 #define MT_PICKLE_NO_SLOT    UINT32_MAX
 #define MT_PICKLE_EMPTY_SLOT UINT64_MAX
@@ -72,8 +71,7 @@ struct mt_recent_text {
 struct mt_pickle {
     /* window: bytes [at, end) are unread; `offset` is the position of `window` in the input */
     struct mt_feed *feed;
-    unsigned char *window;
-    const unsigned char *at, *end;
+    const unsigned char *window, *at, *end;
     uint64_t offset;
     bool feed_ended;
     const struct mt_pickle_hooks *hooks;
