@@ -181,6 +181,8 @@ const char *mt_header_why_only_recorded(const struct mt_trace_header *header);
  * without a policy of the user's choice they are replayed as recorded; otherwise NULL. */
 const char *mt_header_why_no_rules(const struct mt_trace_header *header);
 
+enum mt_stack_use { MT_STACK_ALLOCATES = 1, MT_STACK_FREES = 2 };
+
 struct mt_source;
 
 /* Follows how far a source is read, to show the progress. */
@@ -209,6 +211,9 @@ struct mt_source {
     uint64_t events_read;         /* in all passes and all heaps, unfiltered */
     bool reading_begun;           /* PRIVATE: something was read after the last rewind */
     bool symbols_complete;        /* further readings leave the symbols as they are */
+    /* By stack, bits of enum mt_stack_use: what happened there after the state at the start. NULL:
+     * only the events show it. A source that has it has events of one heap, and no ranges. */
+    const uint8_t *stack_uses;
     /* Set by readers: devices with memory events that did not fit. */
     uint64_t devices_left_out;     /* by a replay, a count: their numbers are above 63 */
     uint64_t devices_not_followed; /* by an analysis, bit N: device N has too many phases */

@@ -486,12 +486,15 @@ static bool may_have_steps(const struct mt_source *source)
 enum mt_status mt_inferred_phases_insert(struct mt_source *source, struct mt_error *error)
 {
     struct mt_work_intervals intervals;
-    enum mt_status status;
+    enum mt_status status = MT_OK;
 
     if (source->overlay.chosen)
         return MT_OK;
     mt_work_intervals_init(&intervals, &source->symbols, source->view.level != MT_VIEW_DRIVER);
-    status = read_all(source, &intervals, mt_work_intervals_learn, true, error);
+    if (source->stack_uses && source->view.level == MT_VIEW_FRAMEWORK)
+        mt_work_intervals_learn_stacks(&intervals, source->stack_uses);
+    else
+        status = read_all(source, &intervals, mt_work_intervals_learn, true, error);
     if (!status && !mt_work_intervals_complete(&intervals) && may_have_steps(source))
         status = find(source, &intervals, error);
     mt_work_intervals_release(&intervals);

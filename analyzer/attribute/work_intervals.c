@@ -7,6 +7,7 @@
 #include "phase.h"
 #include "process_memory.h"
 #include "python_tree.h"
+#include "source.h"
 #include "work_intervals.h"
 #include "xla_runs.h"
 
@@ -127,6 +128,16 @@ void mt_work_intervals_learn(struct mt_work_intervals *intervals, const struct m
     intervals->free_stacks |= event->kind == MT_EVENT_FREE_REQUESTED;
     if (event->stack < intervals->places.count)
         intervals->places.used[event->stack] = 1;
+}
+
+void mt_work_intervals_learn_stacks(struct mt_work_intervals *intervals, const uint8_t *uses)
+{
+    mt_loop_places_update(&intervals->places, intervals->symbols);
+    for (uint32_t i = 0; i < intervals->places.count; i++) {
+        intervals->has_stacks |= (uses[i] & MT_STACK_ALLOCATES) != 0;
+        intervals->free_stacks |= (uses[i] & MT_STACK_FREES) != 0;
+        intervals->places.used[i] = uses[i] != 0;
+    }
 }
 
 static void find_engine(struct mt_work_intervals *intervals)

@@ -111,6 +111,9 @@ static inline bool mt_work_intervals_complete(const struct mt_work_intervals *in
     return intervals->user_steps && intervals->user_parts;
 }
 
+/* Replaces the first pass of a source that knows the uses of its stacks (source.h). */
+void mt_work_intervals_learn_stacks(struct mt_work_intervals *intervals, const uint8_t *uses);
+
 /* Call it between the passes. */
 void mt_work_intervals_prepare(struct mt_work_intervals *intervals);
 

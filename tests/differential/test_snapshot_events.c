@@ -73,12 +73,28 @@ static void check_event(struct reader *reader, const char *path, const struct mt
     assert_true(!unsized || event->aux_bytes >= event->size_bytes);
 }
 
+/* What the source states about its stacks instead of ranges, according to an event. */
+static void note_use(const struct mt_source *source, const struct mt_event *event, uint8_t *uses)
+{
+    assert_true(!source->stack_uses ||
+                (event->kind != MT_EVENT_PHASE_PUSH && event->kind != MT_EVENT_PHASE_POP));
+    if (event->stack == MT_NO_ID || (event->flags & MT_EVENT_INITIAL))
+        return;
+    if (event->kind == MT_EVENT_ALLOC)
+        uses[event->stack] |= MT_STACK_ALLOCATES;
+    if (event->kind == MT_EVENT_FREE_REQUESTED)
+        uses[event->stack] |= MT_STACK_FREES;
+}
+
+static size_t with_uses;
+
 static void check_all(struct reader *reader, const char *path, struct mt_source *source)
 {
     struct mt_event_batch batch;
     struct mt_buf spelled = {0};
     struct mt_error error;
     uint64_t last_ns = 0;
+    uint8_t *uses = calloc((size_t)source->symbols.stack_count + 1, 1);
     enum mt_status status;
     size_t i;
 
@@ -88,9 +104,14 @@ static void check_all(struct reader *reader, const char *path, struct mt_source 
             check_event(reader, path, source, &batch.events[i], &spelled);
             assert_true(batch.events[i].t_ns >= last_ns);
             last_ns = batch.events[i].t_ns;
+            note_use(source, &batch.events[i], uses);
         }
     }
     assert_int_equal(status, MT_END);
+    if (source->stack_uses)
+        assert_memory_equal(source->stack_uses, uses, source->symbols.stack_count);
+    with_uses += source->stack_uses != NULL;
+    free(uses);
     mt_buf_release(&spelled);
 }
 
@@ -183,6 +204,7 @@ static void test_versions(void **state)
              SCRIPTS, MEMTRACE_FIXTURES, folder);
     assert_int_equal(system(command), 0);
     assert_true(check_folder(folder) > 90);
+    assert_in_range(with_uses, 18, 90);
     snprintf(command, sizeof command, "rm -r '%s'", folder);
     assert_int_equal(system(command), 0);
 }

@@ -19,7 +19,8 @@ struct mt_torch_options {
 struct mt_torch_device {
     size_t first, count; /* entries */
     size_t first_segment, segment_count;
-    bool complete; /* history begins with the first allocation */
+    size_t of_kind[MT_TORCH_ANNOTATE + 1]; /* numbers of entries, before phases are found */
+    bool complete;                         /* history begins with the first allocation */
 };
 
 struct mt_torch {
@@ -53,6 +54,7 @@ struct mt_torch {
     uint8_t next_missing; /* kind of event */
     bool half_told;       /* the first of the two events of the current entry was returned */
     struct mt_event *batch;
+    uint8_t *stack_uses;
 };
 
 /* Like mt_torch_snapshot_open; `no_short_cuts` as in struct mt_pickle_hooks. */

@@ -123,14 +123,6 @@ static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torc
     return status;
 }
 
-static void count_kinds(const struct mt_torch *torch, uint32_t device, uint64_t of_kind[256])
-{
-    const struct mt_torch_device *d = &torch->devices[device];
-
-    for (size_t i = 0; i < d->count; i++)
-        of_kind[torch->records.entries[d->first + i].kind]++;
-}
-
 /* Adds the addresses of the blocks that wait at the end. */
 static enum mt_status add_waiting(const struct mt_torch *torch,
                                   const struct mt_torch_device *device, struct mt_map *waiting)
@@ -181,7 +173,7 @@ static bool requests_were_recorded(size_t requested, size_t completed, size_t ha
     return requested || (completed && completed == halves);
 }
 
-enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[256])
+enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t *of_kind)
 {
     struct mt_trace_header *header = &torch->source.header;
     bool some_wait = false, all_wait = true;
@@ -203,11 +195,10 @@ enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[
 
 bool mt_torch_frees_are_requested(const struct mt_torch *torch, uint32_t device)
 {
-    uint64_t of_kind[256] = {0};
+    const size_t *of_kind = torch->devices[device].of_kind;
 
     if (!mt_torch_is_host(torch, device))
         return torch->source.header.has_free_requested;
-    count_kinds(torch, device, of_kind);
     return requests_were_recorded(of_kind[MT_EVENT_FREE_REQUESTED],
                                   of_kind[MT_EVENT_FREE_COMPLETED],
                                   begins_in_a_free(torch, &torch->devices[device]));
@@ -216,12 +207,9 @@ bool mt_torch_frees_are_requested(const struct mt_torch *torch, uint32_t device)
 uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device)
 {
     bool completed = torch->source.header.has_free_completed;
-    uint64_t of_kind[256] = {0};
 
-    if (mt_torch_is_host(torch, device)) {
-        count_kinds(torch, device, of_kind);
-        completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
-    }
+    if (mt_torch_is_host(torch, device))
+        completed = torch->devices[device].of_kind[MT_EVENT_FREE_COMPLETED] > 0;
     return mt_torch_frees_are_requested(torch, device) && !completed ? MT_EVENT_FREE_REQUESTED
                                                                      : MT_EVENT_FREE_COMPLETED;
 }
@@ -229,18 +217,16 @@ uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device)
 enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bool starts_empty)
 {
     const struct mt_torch_device *d = &torch->devices[device];
-    uint64_t of_kind[256] = {0};
     uint8_t end_kind = mt_torch_end_kind(torch, device);
     enum mt_status status;
 
     if (torch->is_profile)
         return MT_OK;
-    count_kinds(torch, device, of_kind);
     if (!mt_torch_frees_are_requested(torch, device)) /* completed frees were requested */
         torch->missing[MT_EVENT_FREE_REQUESTED] +=
-            of_kind[MT_EVENT_FREE_COMPLETED] - begins_in_a_free(torch, d);
+            d->of_kind[MT_EVENT_FREE_COMPLETED] - begins_in_a_free(torch, d);
     if (end_kind == MT_EVENT_FREE_REQUESTED)
-        torch->missing[MT_EVENT_FREE_COMPLETED] += of_kind[MT_EVENT_FREE_REQUESTED];
+        torch->missing[MT_EVENT_FREE_COMPLETED] += d->of_kind[MT_EVENT_FREE_REQUESTED];
     if (d->complete || !d->count || !torch->has_segments)
         return MT_OK;
     status = walk_blocks(torch, d, end_kind);

@@ -18,7 +18,7 @@ enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device,
  * frees, completed ones were skipped, unless all blocks with a requested free still wait at the
  * end. If it has only completed frees, requested ones were skipped, unless each is the oldest entry
  * of its device. */
-enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[256]) MT_MUST_USE;
+enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t *of_kind) MT_MUST_USE;
 
 /* Return whether requested frees were recorded, and the kind of entry that ends a block:
  * MT_EVENT_FREE_COMPLETED, or MT_EVENT_FREE_REQUESTED if completed frees were skipped. Call them

@@ -143,28 +143,35 @@ static enum mt_status take_host(struct mt_torch *torch, const struct mt_pickle_v
 }
 
 struct census {
-    size_t of_kind[256];
+    size_t of_kind[MT_TORCH_ANNOTATE + 1];
     size_t odd_sizes, stacks;
     uint64_t latest_us;
 };
 
 /* Raises times so that they never decrease within a device: the order of its list is authoritative.
- * Counts the kinds of entries. */
-static void look_at_entries(struct mt_torch *torch, const struct mt_torch_device *device,
+ * Counts the kinds of entries, and notes how stacks are used. */
+static void look_at_entries(struct mt_torch *torch, struct mt_torch_device *device,
                             struct census *census)
 {
+    static const uint8_t uses[MT_TORCH_ANNOTATE + 1] = {
+        [MT_EVENT_ALLOC] = MT_STACK_ALLOCATES, [MT_EVENT_FREE_REQUESTED] = MT_STACK_FREES};
     uint64_t latest_us = 0;
     size_t i;
 
     for (i = 0; i < device->count; i++) {
         struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
-        census->of_kind[entry->kind]++;
-        census->stacks += entry->stack != MT_NO_ID;
+        device->of_kind[entry->kind]++;
+        if (entry->stack != MT_NO_ID) {
+            census->stacks++;
+            torch->stack_uses[entry->stack] |= uses[entry->kind];
+        }
         census->odd_sizes += entry->kind == MT_EVENT_ALLOC && entry->size_bytes % 512 != 0;
         latest_us = mt_max_u64(latest_us, entry->time_us);
         entry->time_us = latest_us & MT_TORCH_MAX_TIME_US;
     }
     census->latest_us = mt_max_u64(census->latest_us, latest_us);
+    for (i = 0; i < MT_ARRAY_LEN(census->of_kind); i++)
+        census->of_kind[i] += device->of_kind[i];
 }
 
 static void look_at_annotations(struct mt_torch *torch)
@@ -271,6 +278,9 @@ static enum mt_status infer(struct mt_torch *torch)
 
     memset(&census, 0, sizeof census);
     memset(&of_host, 0, sizeof of_host);
+    torch->stack_uses = calloc((size_t)torch->source.symbols.stack_count + 1, 1);
+    if (!torch->stack_uses)
+        return MT_ERR_MEMORY;
     for (i = 0; i < torch->device_count; i++)
         look_at_entries(torch, &torch->devices[i], &census);
     if (torch->has_host) /* its times also have to ascend; the rest applies only to devices */
@@ -303,6 +313,8 @@ static enum mt_status infer(struct mt_torch *torch)
     if (status == MT_OK)
         fill_header(torch, &census);
     torch->source.symbols_complete = true; /* readings name nothing */
+    if (!torch->annotation_count && !census.of_kind[MT_TORCH_USER_DEFINED] && !torch->has_host)
+        torch->source.stack_uses = torch->stack_uses;
     return status;
 }
 
@@ -321,6 +333,7 @@ static void torch_close(struct mt_source *source)
     free(torch->initial);
     free(torch->next_entry);
     free(torch->batch);
+    free(torch->stack_uses);
     free(torch);
 }
 
