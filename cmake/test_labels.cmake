@@ -9,7 +9,7 @@
 # longest ones first, so tests that mostly wait (record) run beside tests that compute, and no long
 # test runs alone at the end.
 set(seconds_of_tests
-  project.page_actions=407 project.report=208 project.diff_page=172 record.ring=149
+  project.page_actions=290 project.diff_page=140 project.report=130 record.ring=149
   golden.commands_1=90 project.layout=90 inject.test_collect=87 golden.text=82 record.dry_run=82
   differential.test_pictures=76 golden.commands_2=70 golden.commands_3=70 fleet.test_job_charts=66
   golden.commands_4=64 project.fleet_page=60 differential.accuracy=56 differential.test_needs=52
