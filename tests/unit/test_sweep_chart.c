@@ -114,6 +114,16 @@ static void nothing_covers_anything(void **state)
     }
 }
 
+/* A sweep of one run, on the first card. */
+static void begin_one_run(void)
+{
+    memset(&sweep, 0, sizeof sweep);
+    sweep.runs = runs;
+    sweep.card = &mt_cards[0];
+    sweep.names[0] = "batch";
+    sweep.name_count = sweep.run_count = 1;
+}
+
 /* Without a limit, an allocator keeps more than a card must have: the two numbers must not be
  * confused. */
 static void reserved_bytes_are_not_the_need(void **state)
@@ -125,11 +135,7 @@ static void reserved_bytes_are_not_the_need(void **state)
     struct mt_drawing drawing;
 
     (void)state;
-    memset(&sweep, 0, sizeof sweep);
-    sweep.runs = runs;
-    sweep.card = &mt_cards[0];
-    sweep.names[0] = "batch";
-    sweep.name_count = sweep.run_count = 1;
+    begin_one_run();
     sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         sweep.runs[0].result = (struct mt_sweep_result){
@@ -155,11 +161,7 @@ static void marks_are_among_cards(void **state)
     struct mt_drawing drawing;
 
     (void)state;
-    memset(&sweep, 0, sizeof sweep);
-    sweep.runs = runs;
-    sweep.card = &mt_cards[0];
-    sweep.names[0] = "batch";
-    sweep.name_count = sweep.run_count = 1;
+    begin_one_run();
     sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
     sweep.runs[0].result = (struct mt_sweep_result){
         .outcome = MT_SWEEP_FINISHED,
@@ -189,11 +191,7 @@ static void points_are_not_dry_runs(void **state)
     struct mt_drawing drawing;
 
     (void)state;
-    memset(&sweep, 0, sizeof sweep);
-    sweep.runs = runs;
-    sweep.card = &mt_cards[0];
-    sweep.names[0] = "batch";
-    sweep.name_count = sweep.run_count = 1;
+    begin_one_run();
     for (uint64_t world = 0; world < 2; world++) {
         runs[0] =
             (struct mt_sweep_run){.values = {"4"}, .label = "batch=4", .rank = {.world = world}};
