@@ -79,16 +79,23 @@ static enum mt_status copy_name(struct redacted *self, uint32_t *name)
     return MT_OK;
 }
 
-static enum mt_status redact_batch(struct redacted *self, struct mt_event_batch *batch)
+/* Copies what the last call of mt_source_next defined. The last frames may define symbols and have
+ * no events. */
+static enum mt_status copy_symbols(struct redacted *self)
 {
     const struct mt_symbols_copy copy = copy_of(self);
+    enum mt_status status;
+
+    if (self->source.symbols_complete) /* other threads may read them */
+        return MT_OK;
+    status = mt_symbols_copy_tables(&copy);
+    return status == MT_OK ? copy_stacks(self) : status;
+}
+
+static enum mt_status redact_batch(struct redacted *self, struct mt_event_batch *batch)
+{
     enum mt_status status = MT_OK;
 
-    if (!self->source.symbols_complete) { /* afterwards, other threads may read them */
-        status = mt_symbols_copy_tables(&copy);
-        if (status == MT_OK)
-            status = copy_stacks(self);
-    }
     for (size_t i = 0; i < batch->count && status == MT_OK; i++) {
         struct mt_event *event = &batch->events[i];
 
@@ -109,13 +116,16 @@ static enum mt_status next(struct mt_source *source, struct mt_event_batch *batc
                            struct mt_error *error)
 {
     struct redacted *self = (struct redacted *)source;
-    enum mt_status status = mt_source_next(self->inner, batch, error);
+    const enum mt_status read = mt_source_next(self->inner, batch, error);
+    enum mt_status status;
 
     follow(self);
-    if (status != MT_OK)
-        return status;
-    status = redact_batch(self, batch);
-    return status == MT_OK ? MT_OK
+    if (read < 0)
+        return read;
+    status = copy_symbols(self);
+    if (status == MT_OK && read == MT_OK)
+        status = redact_batch(self, batch);
+    return status == MT_OK ? read
                            : mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
 }
 
@@ -165,26 +175,20 @@ static bool redact_devices(struct redacted *self)
     return done;
 }
 
-static bool redact_identity(struct redacted *self)
+static bool redact_header(struct redacted *self)
 {
     struct mt_trace_header *header = &self->source.header;
 
-    return redact_fact(self, MT_TEXT_HOST, &header->host) &&
+    return redact_fact(self, MT_TEXT_WORDS, &header->framework) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->allocator_options) &&
+           redact_fact(self, MT_TEXT_HOST, &header->host) &&
            redact_fact(self, MT_TEXT_BOOT, &header->boot_id) &&
            redact_fact(self, MT_TEXT_JOB, &header->job) &&
            redact_fact(self, MT_TEXT_WORDS, &header->local_rank) &&
            redact_fact(self, MT_TEXT_WORDS, &header->restart) &&
            redact_fact(self, MT_TEXT_WORDS, &header->mesh) &&
            redact_fact(self, MT_TEXT_WORDS, &header->process_groups) &&
-           redact_fact(self, MT_TEXT_WORDS, &header->ended) && redact_devices(self);
-}
-
-static bool redact_header(struct redacted *self)
-{
-    struct mt_trace_header *header = &self->source.header;
-
-    return redact_fact(self, MT_TEXT_WORDS, &header->framework) &&
-           redact_fact(self, MT_TEXT_WORDS, &header->allocator_options) && redact_identity(self) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->ended) && redact_devices(self) &&
            redact_fact(self, MT_TEXT_COMMAND, &header->command) &&
            redact_fact(self, MT_TEXT_WORDS, &header->sources) &&
            redact_fact(self, MT_TEXT_WORDS, &header->driver_calls) &&

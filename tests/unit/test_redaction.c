@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "redacted_source.h"
 #include "redaction.h"
+#include "source.h"
 
 static char *redacted(const struct mt_redaction *redaction, enum mt_text_kind kind,
                       const char *text)
@@ -170,11 +172,53 @@ static void identifying_text_is_redacted(void **state)
     }
 }
 
+/* A source without events, whose reading defines a stack and a heap. */
+static enum mt_status defining_next(struct mt_source *source, struct mt_event_batch *batch,
+                                    struct mt_error *error)
+{
+    struct mt_symbols *symbols = &source->symbols;
+    uint32_t name, frame, id;
+
+    (void)batch;
+    (void)error;
+    assert_int_equal(mt_symbols_string(symbols, "/home/alice/x.py", 16, &name), MT_OK);
+    assert_int_equal(mt_symbols_frame(symbols, MT_NO_ID, name, 1, &frame), MT_OK);
+    assert_int_equal(mt_symbols_stack(symbols, MT_NO_ID, frame, &id), MT_OK);
+    assert_int_equal(mt_symbols_heap(symbols, name, &id), MT_OK);
+    return MT_END;
+}
+
+static void defining_close(struct mt_source *source)
+{
+    mt_symbols_release(&source->symbols);
+}
+
+/* A damaged or foreign trace may end with definitions that no event follows. */
+static void last_definitions_are_copied(void **state)
+{
+    static const struct mt_source_ops ops = {defining_next, NULL, NULL, defining_close};
+    static const struct mt_redaction redaction;
+    struct mt_source inner = {.ops = &ops, .format = "test"}, *source;
+    struct mt_event_batch batch;
+    struct mt_error error;
+
+    (void)state;
+    assert_int_equal(mt_symbols_init(&inner.symbols), MT_OK);
+    source = mt_redacted_source(&inner, &redaction);
+    assert_non_null(source);
+    assert_int_equal(mt_source_next(source, &batch, &error), MT_END);
+    assert_int_equal(source->symbols.stack_count, 1);
+    assert_int_equal(source->symbols.heap_count, 2);
+    assert_null(strstr(mt_symbols_text(&source->symbols, source->symbols.frames[0].file), "alice"));
+    mt_source_close(source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(common_text_stays),
         cmocka_unit_test(identifying_text_is_redacted),
+        cmocka_unit_test(last_definitions_are_copied),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
