@@ -142,19 +142,6 @@ static inline bool dictionary_is_sound(const struct dictionary *dictionary, cons
 
 enum { MAX_FORM_BYTES = 9 * MT_VARINT_MAX_BYTES };
 
-static void add_column(struct mt_buf *out, enum mt_column column, const uint8_t *bytes,
-                       size_t length)
-{
-    uint8_t *start = (uint8_t *)mt_buf_reserve(out, 2 * MT_VARINT_MAX_BYTES), *at;
-
-    MT_ASSERT(column > 0 && column < MT_COLUMN_COUNT);
-    if (!start || !length)
-        return;
-    at = mt_put_varint(mt_put_varint(start, (uint64_t)column), length);
-    out->length += (size_t)(at - start);
-    mt_buf_add(out, bytes, length);
-}
-
 /* Returns room at the end of `scratch` for a table; the bytes then go into the column. NULL without
  * memory. */
 static uint8_t *scratch_for(struct mt_buf *scratch, size_t entries, size_t entry_bytes)
@@ -166,10 +153,14 @@ static uint8_t *scratch_for(struct mt_buf *scratch, size_t entries, size_t entry
 static void finish_column(struct mt_buf *out, enum mt_column column, struct mt_buf *scratch,
                           const uint8_t *end)
 {
-    const uint8_t *start = (const uint8_t *)scratch->data;
+    const size_t length = (size_t)(end - (const uint8_t *)scratch->data);
+    uint8_t *start = (uint8_t *)mt_buf_reserve(out, 2 * MT_VARINT_MAX_BYTES);
 
-    MT_ASSERT(end >= start && (size_t)(end - start) <= scratch->capacity);
-    add_column(out, column, start, (size_t)(end - start));
+    MT_ASSERT(column > 0 && column < MT_COLUMN_COUNT && length <= scratch->capacity);
+    if (!start || !length)
+        return;
+    out->length += (size_t)(mt_put_varint(mt_put_varint(start, (uint64_t)column), length) - start);
+    mt_buf_add(out, scratch->data, length);
 }
 
 static void write_planes(struct mt_buf *out, struct mt_buf *scratch, enum mt_column column,
@@ -294,31 +285,19 @@ static void write_differences(struct mt_buf *out, struct mt_buf *scratch, enum m
     finish_column(out, column, scratch, at);
 }
 
-static void write_sizes(const struct mt_encoder *encoder, struct mt_buf *out,
-                        struct mt_buf *scratch)
+static void write_varints(struct mt_buf *out, struct mt_buf *scratch, enum mt_column column,
+                          const uint64_t *values, size_t count)
 {
-    const struct dictionary *sizes = &encoder->sizes;
-    uint8_t *at = scratch_for(scratch, sizes->count, MT_VARINT_MAX_BYTES);
-    uint32_t i;
-
-    if (!at || !sizes->count)
-        return;
-    at = mt_put_varint(at, sizes->count);
-    for (i = 0; i < sizes->count; i++)
-        at = mt_put_varint(at, sizes->values[i]);
-    finish_column(out, MT_COLUMN_SIZES, scratch, at);
-}
-
-static void write_gaps(const struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
-{
-    uint8_t *at = scratch_for(scratch, encoder->gap_count, MT_VARINT_MAX_BYTES);
+    uint8_t *at = scratch_for(scratch, count, MT_VARINT_MAX_BYTES);
     size_t i;
 
-    if (!at)
+    if (!at || !count)
         return;
-    for (i = 0; i < encoder->gap_count; i++)
-        at = mt_put_varint(at, encoder->gaps[i]);
-    finish_column(out, MT_COLUMN_SEQ_GAPS, scratch, at);
+    if (column == MT_COLUMN_SIZES) /* a table */
+        at = mt_put_varint(at, count);
+    for (i = 0; i < count; i++)
+        at = mt_put_varint(at, values[i]);
+    finish_column(out, column, scratch, at);
 }
 
 /* Appends all columns to `out`. The caller checks out->failed and scratch->failed. */
@@ -333,7 +312,7 @@ static void columns_write(struct mt_encoder *encoder, struct mt_buf *out, struct
                  encoder->address_index_count, encoder->addresses.count);
     write_planes(out, scratch, MT_COLUMN_BACK, encoder->back, encoder->back_count,
                  encoder->place_count);
-    write_sizes(encoder, out, scratch);
+    write_varints(out, scratch, MT_COLUMN_SIZES, encoder->sizes.values, encoder->sizes.count);
     write_planes(out, scratch, MT_COLUMN_SIZE_INDEX, encoder->size_index, encoder->size_index_count,
                  encoder->sizes.count);
     write_planes(out, scratch, MT_COLUMN_AUX_INDEX, encoder->aux_index, encoder->aux_index_count,
@@ -344,7 +323,7 @@ static void columns_write(struct mt_encoder *encoder, struct mt_buf *out, struct
     write_differences(out, scratch, MT_COLUMN_NAMES, &encoder->names);
     write_planes(out, scratch, MT_COLUMN_NAME_INDEX, encoder->name_index, encoder->name_index_count,
                  encoder->names.count);
-    write_gaps(encoder, out, scratch);
+    write_varints(out, scratch, MT_COLUMN_SEQ_GAPS, encoder->gaps, encoder->gap_count);
 }
 
 static uint32_t power_of_two_from(size_t count)
