@@ -362,6 +362,8 @@ static enum mt_status decode(struct mt_source *source, struct mt_event_batch *ba
     source->readings += !source->reading_begun;
     source->reading_begun = true;
     source->symbols_complete |= status == MT_END && defined_all(&source->integrity);
+    if (status == MT_END)
+        source->whole_integrity = source->integrity;
     if (status != MT_OK)
         return status;
     source->events_read += batch->count;

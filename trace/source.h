@@ -199,9 +199,10 @@ struct mt_source {
     struct mt_trace_header header;
     struct mt_symbols symbols; /* grows while reading */
     struct mt_integrity integrity;
-    struct mt_heap_view view;     /* filters what mt_source_next passes on */
-    struct mt_overlay overlay;    /* events that it inserts */
-    struct mt_event_batch unread; /* PRIVATE: the first batch, if source.c read it */
+    struct mt_integrity whole_integrity; /* of the last reading that reached the end */
+    struct mt_heap_view view;            /* filters what mt_source_next passes on */
+    struct mt_overlay overlay;           /* events that it inserts */
+    struct mt_event_batch unread;        /* PRIVATE: the first batch, if source.c read it */
     bool in_memory;          /* no file is read, so a forked process can read at the same time */
     uint64_t input_bytes;    /* size of the file on disk */
     uint64_t decoded_bytes;  /* after decompression, 0 = unknown so far */

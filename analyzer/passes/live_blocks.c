@@ -531,6 +531,16 @@ void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source
         holders->devices[i].device = holders->survey->devices[i].device;
 }
 
+bool mt_live_blocks_are_known(const struct mt_live_blocks *holders)
+{
+    bool known = holders->next_event == UINT64_MAX; /* the last snapshot is taken */
+
+    for (uint32_t i = 0; i < holders->survey->device_count && known; i++)
+        known = !holders->devices[i].models.count && !holders->devices[i].idle.count &&
+                !holders->devices[i].lives.step_count;
+    return known;
+}
+
 void mt_live_blocks_finish(struct mt_live_blocks *holders)
 {
     take_due(holders, UINT64_MAX);

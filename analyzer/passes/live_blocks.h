@@ -44,6 +44,8 @@ struct mt_live_blocks {
  * and pins; the rest is zero. Fills and feeds them. */
 void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source *source);
 void mt_live_blocks_event(struct mt_live_blocks *holders, const struct mt_event *event);
+/* Returns whether later events change nothing that is requested, so that the pass may end. */
+bool mt_live_blocks_are_known(const struct mt_live_blocks *holders);
 /* Call it after the last event. */
 void mt_live_blocks_finish(struct mt_live_blocks *holders);
 /* Returns the bytes of memory that this pass uses for live blocks, without its listeners. */

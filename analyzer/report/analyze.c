@@ -531,13 +531,14 @@ static enum mt_status read_blocks(struct mt_analysis *analysis)
     mt_live_blocks_begin(holders, analysis->source);
     if (!status && analysis->trial_count)
         status = replay_trials(analysis, &listener);
-    while (!status && !analysis->trial_count) {
+    while (!status && !analysis->trial_count && !mt_live_blocks_are_known(holders)) {
         status = mt_source_next(analysis->source, &batch, analysis->error);
         for (size_t i = 0; !status && i < batch.count; i++)
             mt_live_blocks_event(holders, &batch.events[i]);
     }
     if (status && status != MT_END)
         return status;
+    analysis->source->integrity = analysis->source->whole_integrity;
     mt_live_blocks_finish(holders);
     mt_readings_hold(&analysis->readings, mt_live_blocks_bytes(holders));
     return MT_OK;

@@ -46,8 +46,7 @@ struct search {
     uint64_t refused;   /* requests that fail without any limit: not caused by a setting */
     struct row *trying; /* stops when another beats it; NULL = the replay goes to the end */
     uint64_t trying_calls[MT_MAX_DEVICES];
-    bool stopped;                  /* the last replay stopped */
-    struct mt_integrity integrity; /* damage of the input, known after a complete pass */
+    bool stopped; /* the last replay stopped */
 };
 
 static void show_progress(struct search *search)
@@ -422,7 +421,6 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
     if (status == MT_OK)
         status =
             replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);
-    search->integrity = search->source->integrity;
     if (status != MT_OK)
         return status;
     if (search->replay->is_driver_level ||
@@ -445,7 +443,7 @@ static enum mt_status run(struct search *search, struct mt_tune_summary *summary
     if (status == MT_OK)
         status = try_around_front(search);
     if (search->stopped)
-        search->source->integrity = search->integrity;
+        search->source->integrity = search->source->whole_integrity;
     return status == MT_OK ? answer(search, summary) : status;
 }
 

@@ -140,12 +140,33 @@ static void each_reading_shows_its_progress(void **unused)
     capture_close(&capture);
 }
 
+/* A question about an early event needs no block after it, yet damage behind it is reported. */
+static void blocks_end_with_the_last_instant(void **unused)
+{
+    const struct mt_question question = {.at = MT_AT_EVENT, .value = 5000};
+    const struct mt_analyze_options options = {.question = &question};
+    struct capture capture =
+        capture_analyze(capture_path("recorded", "vllm", ".trace.zst"), &options);
+    const struct mt_pass_log *log = &capture.report->passes;
+    uint64_t whole = capture.source->integrity.events_read, events = 0;
+
+    (void)unused;
+    for (uint32_t i = 0; i < log->count; i++)
+        if (strcmp(log->costs[i].name, "blocks") == 0)
+            events = log->costs[i].events;
+    assert_in_range(events, 5000, 32768); /* the first frame */
+    assert_int_equal(whole, 64944);
+    assert_true(capture.source->integrity.closed);
+    capture_close(&capture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reading_shows_its_progress),
         cmocka_unit_test(each_reading_is_charged_once),
         cmocka_unit_test(a_look_ahead_is_part_of_the_reading),
+        cmocka_unit_test(blocks_end_with_the_last_instant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
