@@ -1,5 +1,6 @@
 /* A source of events: the heaps that a reader sees, ranges that are inserted between its events,
  * and what was lost. */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -353,12 +354,156 @@ static bool defined_all(const struct mt_integrity *integrity)
     return !integrity->frames_damaged && !integrity->events_invalid && !integrity->records_damaged;
 }
 
+/* A reading that a second thread decodes ahead of the reader. What the reader can see of the source
+ * depends only on the batches that it took. */
+
+enum { AHEAD_BATCHES = 3, MIN_AHEAD_EVENTS = 32768 };
+
+/* A copy of a batch, and the source after it was decoded. */
+struct ahead_batch {
+    struct mt_event_batch batch;
+    size_t capacity;
+    uint64_t progress_bytes;
+    struct mt_integrity integrity;
+};
+
+struct mt_ahead {
+    pthread_t thread;
+    pthread_mutex_t lock;   /* protects made, done, status, stops */
+    pthread_cond_t changed; /* one of them did */
+    struct ahead_batch batches[AHEAD_BATCHES];
+    uint64_t made, done; /* batches */
+    enum mt_status status;
+    bool stops;
+    struct mt_error error;
+    uint64_t taken; /* batches, by the reader */
+};
+
+static enum mt_status make_ahead(struct mt_source *source, struct ahead_batch *made)
+{
+    struct mt_event *events = made->batch.events;
+    struct mt_event_batch batch;
+    enum mt_status status = source->ops->next(source, &batch, &source->ahead->error);
+
+    if (status != MT_OK)
+        return status;
+    if (mt_grow(&events, &made->capacity, batch.count, sizeof *events) != MT_OK)
+        return mt_fail(&source->ahead->error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s",
+                       mt_status_text(MT_ERR_MEMORY));
+    memcpy(events, batch.events, batch.count * sizeof *events);
+    made->batch = (struct mt_event_batch){events, batch.count, batch.only_heap};
+    made->progress_bytes = source->progress_bytes;
+    made->integrity = source->integrity;
+    return MT_OK;
+}
+
+static void *read_ahead(void *context)
+{
+    struct mt_source *source = context;
+    struct mt_ahead *ahead = source->ahead;
+    enum mt_status status = MT_OK;
+
+    pthread_mutex_lock(&ahead->lock);
+    while (status == MT_OK) {
+        while (ahead->made - ahead->done == AHEAD_BATCHES && !ahead->stops)
+            pthread_cond_wait(&ahead->changed, &ahead->lock);
+        if (ahead->stops)
+            break;
+        pthread_mutex_unlock(&ahead->lock);
+        status = make_ahead(source, &ahead->batches[ahead->made % AHEAD_BATCHES]);
+        pthread_mutex_lock(&ahead->lock);
+        ahead->made += status == MT_OK;
+        ahead->status = status;
+        pthread_cond_signal(&ahead->changed);
+    }
+    pthread_mutex_unlock(&ahead->lock);
+    return NULL;
+}
+
+static const struct ahead_batch *last_taken(const struct mt_ahead *ahead)
+{
+    return &ahead->batches[(ahead->taken - 1) % AHEAD_BATCHES];
+}
+
+static void free_ahead(struct mt_source *source)
+{
+    for (size_t i = 0; i < AHEAD_BATCHES; i++)
+        free(source->ahead->batches[i].batch.events);
+    free(source->ahead);
+    source->ahead = NULL;
+}
+
+/* Before the end of the reading, the batches that the reader did not take do not count. */
+static void stop_ahead(struct mt_source *source, bool at_end)
+{
+    if (!source->ahead)
+        return;
+    pthread_mutex_lock(&source->ahead->lock);
+    source->ahead->stops = true;
+    pthread_cond_signal(&source->ahead->changed);
+    pthread_mutex_unlock(&source->ahead->lock);
+    pthread_join(source->ahead->thread, NULL);
+    if (!at_end) {
+        source->integrity = last_taken(source->ahead)->integrity;
+        source->progress_bytes = last_taken(source->ahead)->progress_bytes;
+    }
+    free_ahead(source);
+}
+
+/* Without a second thread, this one goes on alone. */
+static void start_ahead(struct mt_source *source)
+{
+    source->ahead = calloc(1, sizeof *source->ahead);
+    if (!source->ahead)
+        return;
+    source->ahead->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    source->ahead->changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    source->reads_ahead = !pthread_create(&source->ahead->thread, NULL, read_ahead, source);
+    if (!source->reads_ahead)
+        free_ahead(source);
+}
+
+static enum mt_status take_ahead(struct mt_source *source, struct mt_event_batch *batch,
+                                 struct mt_error *error)
+{
+    struct mt_ahead *ahead = source->ahead;
+    enum mt_status status = MT_OK;
+
+    pthread_mutex_lock(&ahead->lock);
+    ahead->done = ahead->taken;
+    pthread_cond_signal(&ahead->changed);
+    while (ahead->made == ahead->taken && ahead->status == MT_OK)
+        pthread_cond_wait(&ahead->changed, &ahead->lock);
+    if (ahead->made == ahead->taken)
+        status = ahead->status;
+    pthread_mutex_unlock(&ahead->lock);
+    if (status == MT_OK) {
+        *batch = ahead->batches[ahead->taken++ % AHEAD_BATCHES].batch;
+        return MT_OK;
+    }
+    if (status != MT_END && error)
+        *error = ahead->error;
+    stop_ahead(source, true);
+    return status;
+}
+
+void mt_source_read_ahead(struct mt_source *source, bool ahead)
+{
+    stop_ahead(source, false);
+    source->reads_ahead = ahead;
+}
+
 /* All events are decoded here, so every pass is counted. */
 static enum mt_status decode(struct mt_source *source, struct mt_event_batch *batch,
                              struct mt_error *error)
 {
-    enum mt_status status = source->ops->next(source, batch, error);
+    enum mt_status status;
 
+    if (source->reads_ahead && source->symbols_complete && !source->ahead &&
+        source->events_read - source->events_read_before >= MIN_AHEAD_EVENTS)
+        start_ahead(source);
+    status =
+        source->ahead ? take_ahead(source, batch, error) : source->ops->next(source, batch, error);
     source->readings += !source->reading_begun;
     source->reading_begun = true;
     source->symbols_complete |= status == MT_END && defined_all(&source->integrity);
@@ -401,18 +546,22 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
 
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error)
 {
+    stop_ahead(source, false);
     source->unread.count = 0;
     source->reading_begun = false;
+    source->events_read_before = source->events_read;
     overlay_rewind(&source->overlay);
     return source->ops->rewind(source, error);
 }
 
 double mt_source_share(const struct mt_source *source)
 {
+    const uint64_t bytes =
+        source->ahead ? last_taken(source->ahead)->progress_bytes : source->progress_bytes;
+
     if (!source->input_bytes)
         return 0;
-    return (double)mt_min_u64(source->progress_bytes, source->input_bytes) /
-           (double)source->input_bytes;
+    return (double)mt_min_u64(bytes, source->input_bytes) / (double)source->input_bytes;
 }
 
 enum mt_status mt_source_each(struct mt_source *source,
@@ -436,6 +585,7 @@ void mt_source_close(struct mt_source *source)
 {
     if (!source)
         return;
+    stop_ahead(source, false);
     mt_overlay_release(&source->overlay);
     source->ops->close(source);
 }

@@ -215,6 +215,9 @@ struct mt_source {
     /* By stack, bits of enum mt_stack_use: what happened there after the state at the start. NULL:
      * only the events show it. A source that has it has events of one heap, and no ranges. */
     const uint8_t *stack_uses;
+    bool reads_ahead;            /* PRIVATE, like the next two: mt_source_read_ahead */
+    struct mt_ahead *ahead;      /* NULL = this thread decodes */
+    uint64_t events_read_before; /* events_read at the last rewind */
     /* Set by readers: devices with memory events that did not fit. */
     uint64_t devices_left_out;     /* by a replay, a count: their numbers are above 63 */
     uint64_t devices_not_followed; /* by an analysis, bit N: device N has too many phases */
@@ -234,6 +237,12 @@ struct mt_source_ops {
 enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *batch,
                               struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
+
+/* Whether a second thread decodes the next batches of a long reading, as soon as the symbols are
+ * complete. It starts with a later call of mt_source_next and ends with the reading, or here. Until
+ * then, `integrity` is not valid, and only mt_source_next and mt_source_rewind may be called.
+ * Costs the memory of three batches. */
+void mt_source_read_ahead(struct mt_source *source, bool ahead);
 
 /* Returns the share of the input that this pass has read, 0 to 1. */
 double mt_source_share(const struct mt_source *source);

@@ -1,9 +1,13 @@
 /* One loop over all events of a source, and who follows it. */
 #include "cmocka_all.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
 #include "memory_source.h"
 
-enum { EVENTS = 10, BATCH = 3 };
+enum { EVENTS = 10, BATCH = 3, LONG_EVENTS = 50000, FAILS_AT = 49984 };
 
 struct seen {
     uint64_t events, fails_at;
@@ -92,12 +96,95 @@ static void the_share_is_between_0_and_1(void **state)
     assert_true(mt_source_share(&source) == 1);
 }
 
+static bool threads_fail;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *context);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *context);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *context)
+{
+    return threads_fail ? EAGAIN : __real_pthread_create(thread, attributes, run, context);
+}
+
+static enum mt_status next_of_long(struct mt_source *source, struct mt_event_batch *batch,
+                                   struct mt_error *error)
+{
+    struct memory_source *self = (struct memory_source *)source;
+    enum mt_status status = MT_OK;
+
+    if (self->at == FAILS_AT && source->header.never_refused)
+        return mt_fail(error, MT_ERR_FORMAT, 7, "broken");
+    status = memory_source_next(source, batch, error);
+    source->integrity.events_read = source->progress_bytes = self->at;
+    source->integrity.cut |= status == MT_END;
+    return status;
+}
+
+/* What a reader that stops after `most` events can see of the source. */
+static void read_long(struct mt_source *source, uint64_t most, bool ahead, uint64_t seen[6])
+{
+    struct mt_event_batch batch = {0};
+    struct mt_error error = {0};
+    enum mt_status status = mt_source_rewind(source, NULL);
+    uint64_t events = 0, before = source->events_read;
+
+    source->integrity = (struct mt_integrity){0};
+    mt_source_read_ahead(source, ahead);
+    while (events < most && (status = mt_source_next(source, &batch, &error)) == MT_OK) {
+        for (size_t i = 0; i < batch.count; i++)
+            assert_int_equal(batch.events[i].seq, events + i);
+        events += batch.count;
+        assert_true(mt_source_share(source) == (double)events / LONG_EVENTS);
+        memset(batch.events, 0x55, batch.count * sizeof *batch.events);
+    }
+    mt_source_read_ahead(source, false);
+    assert_null(source->ahead);
+    seen[0] = events;
+    seen[1] = source->events_read - before;
+    seen[2] = source->integrity.events_read;
+    seen[3] = source->integrity.cut;
+    seen[4] = source->progress_bytes;
+    seen[5] = (uint64_t)status;
+    assert_string_equal(error.text, status == MT_ERR_FORMAT ? "broken" : "");
+}
+
+/* Whether it ends, stops or fails, and also if there is no second thread. */
+static void reading_ahead_shows_the_same(void **state)
+{
+    static const struct mt_source_ops ops = {next_of_long, memory_source_rewind, NULL, NULL};
+    static const uint64_t stops[] = {1, 32768, 32769, 40000, UINT64_MAX};
+    struct mt_event *events = calloc(LONG_EVENTS, sizeof *events);
+    struct memory_source program;
+    uint64_t alone[6], ahead[6];
+
+    (void)state;
+    assert_non_null(events);
+    memory_source_init(&program, events, LONG_EVENTS, 64);
+    program.source.ops = &ops;
+    program.source.input_bytes = LONG_EVENTS;
+    program.source.symbols_complete = true;
+    for (size_t i = 0; i < 4 * sizeof stops / sizeof *stops; i++) {
+        program.source.header.never_refused = i & 1; /* fails before the end */
+        read_long(&program.source, stops[i / 4], false, alone);
+        threads_fail = i & 2;
+        read_long(&program.source, stops[i / 4], true, ahead);
+        threads_fail = false;
+        assert_memory_equal(alone, ahead, sizeof alone);
+    }
+    memory_source_release(&program);
+    free(events);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_event_is_handed_on),
                                        cmocka_unit_test(a_failure_ends_the_reading),
                                        cmocka_unit_test(a_watch_sees_every_batch_of_every_reading),
-                                       cmocka_unit_test(the_share_is_between_0_and_1)};
+                                       cmocka_unit_test(the_share_is_between_0_and_1),
+                                       cmocka_unit_test(reading_ahead_shows_the_same)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
