@@ -258,13 +258,31 @@ static enum mt_status choose_wanted(struct mt_analysis *analysis)
     return status;
 }
 
+enum { MIN_LONG_BYTES = 1 << 20 };
+
+/* Reads a long input to its end, since a survey in a thread of its own needs complete symbols. */
+static enum mt_status complete_symbols(struct mt_analysis *analysis)
+{
+    struct mt_source *source = analysis->source;
+    struct mt_event_batch batch;
+    enum mt_status status = MT_OK;
+
+    if (source->symbols_complete || source->input_bytes < MIN_LONG_BYTES)
+        return MT_OK;
+    while (status == MT_OK)
+        status = mt_source_next(source, &batch, analysis->error);
+    return status == MT_END ? mt_source_rewind(source, analysis->error) : status;
+}
+
 /* Chooses the heaps in view, and inserts inferred steps and phases if the program did not name
  * them. */
 static enum mt_status read_ranges(struct mt_analysis *analysis)
 {
     enum mt_status status = mt_heap_view_choose(analysis->source, analysis->error);
 
-    return status ? status : mt_inferred_phases_insert(analysis->source, analysis->error);
+    if (!status)
+        status = mt_inferred_phases_insert(analysis->source, analysis->error);
+    return status ? status : complete_symbols(analysis);
 }
 
 static void restart_watch(struct mt_analysis *analysis)
@@ -568,9 +586,12 @@ static enum mt_status run_pass(struct mt_analysis *analysis, const char *name,
                                enum mt_status (*pass)(struct mt_analysis *analysis))
 {
     const uint32_t outer = mt_readings_enter(&analysis->readings, name);
-    const enum mt_status status = pass(analysis);
+    enum mt_status status;
     const char *why = "";
 
+    mt_source_read_ahead(analysis->source, true);
+    status = pass(analysis);
+    mt_source_read_ahead(analysis->source, false);
     mt_readings_leave(&analysis->readings, outer);
     MT_ASSERT_SOUND(mt_readings_is_sound(&analysis->readings, &why), why);
     return status;
