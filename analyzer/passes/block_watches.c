@@ -404,8 +404,12 @@ void mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
     if (!begun || lives->too_many)
         return;
     lives->too_many = lives->count == lives->most;
-    if (lives->too_many)
+    if (lives->too_many) {
+        free(lives->lives); /* no finding reads a part of them */
+        lives->lives = NULL;
+        lives->count = 0;
         return;
+    }
     mt_grow_to(&lives->lives, &lives->capacity, (size_t)lives->count + 1, sizeof *lives->lives);
     kept = &lives->lives[lives->count++];
     *kept = *life;

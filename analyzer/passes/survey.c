@@ -114,7 +114,8 @@ static void release_device(struct mt_survey_device *device)
 {
     for (int i = 0; i < MT_HIGH_COUNT; i++)
         mt_peak_windows_release(&device->high[i]);
-    free(device->uses);
+    if (device->use_capacity)
+        free(device->uses);
     free(device->befores);
     free(device->oom_list);
     mt_pool_ledger_release(&device->pools);

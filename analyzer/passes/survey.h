@@ -90,7 +90,7 @@ struct mt_survey_device {
     struct mt_peak_windows high[MT_HIGH_COUNT];
     struct mt_phase_use *uses;        /* parallel to phases, use_capacity of them */
     struct mt_survey_before *befores; /* parallel to phases, use_capacity of them */
-    uint32_t use_capacity;
+    uint32_t use_capacity;            /* 0 = the report has `uses` */
     uint64_t events, allocations, frees, ooms, refusals, live_blocks, live_blocks_peak;
     uint64_t worst_unused, worst_unused_t_ns;
     uint64_t first_t_ns, last_t_ns, first_event, last_event;

@@ -266,8 +266,9 @@ static void choose_loop(const struct mt_report *report, struct mt_arena *arena,
             out->loop_steps[out->loop_step_count++] = out->steps[i];
 }
 
+/* From now on, the survey also uses the report's copy of the uses. */
 static void fill_uses(struct mt_analysis *analysis, struct mt_device_report *out,
-                      const struct mt_survey_device *device)
+                      struct mt_survey_device *device)
 {
     struct mt_arena *arena = &analysis->report->arena;
     uint32_t count = analysis->report->phase_count;
@@ -277,6 +278,9 @@ static void fill_uses(struct mt_analysis *analysis, struct mt_device_report *out
         mt_arena_array(arena, (size_t)analysis->report->step_count + 1, sizeof *out->steps);
     if (count)
         memcpy(out->phase_uses, device->uses, count * sizeof *out->phase_uses);
+    free(device->uses);
+    device->uses = out->phase_uses;
+    device->use_capacity = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_phase *phase = &analysis->report->phases[i];
         const struct mt_phase_use *use = &out->phase_uses[i];

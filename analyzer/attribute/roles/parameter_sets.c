@@ -39,6 +39,15 @@ void mt_parameter_sets_release(struct mt_parameter_sets *sets)
     memset(sets, 0, sizeof *sets);
 }
 
+void mt_parameter_sets_forget_blocks(struct mt_parameter_sets *sets)
+{
+    free(sets->blocks);
+    free(sets->heirs);
+    sets->blocks = NULL;
+    sets->heirs = NULL;
+    sets->count = sets->capacity = sets->heir_count = sets->heir_capacity = 0;
+}
+
 static void note_call(struct mt_parameter_sets *sets, const struct mt_set_block *block)
 {
     uint32_t *largest;

@@ -106,6 +106,9 @@ void mt_parameter_sets_infer(struct mt_parameter_sets *sets, const struct mt_sym
  * the model's, gets MT_ROLE_OTHER: blocks that end while the loop runs are no inputs. */
 void mt_static_caches_infer(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds);
 
+/* Releases what only the inference needs. */
+void mt_parameter_sets_forget_blocks(struct mt_parameter_sets *sets);
+
 /* Sets the role of kept blocks of that stack, if it makes a set. */
 static inline bool mt_parameter_sets_role(const struct mt_parameter_sets *sets, uint32_t stack,
                                           enum mt_role *role)

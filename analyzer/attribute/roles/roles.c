@@ -688,4 +688,5 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
     mark_replaced(clock, codes, units, count);
     mark_graphs(clock, codes, count);
     mt_weight_copies_finish(&clock->copies, may_be_parameter, &(struct known_codes){codes, count});
+    mt_parameter_sets_forget_blocks(&clock->sets);
 }
