@@ -1,7 +1,7 @@
 #include "alloc_log.h"
 
 #include "check.h"
-#include "process_memory.h"
+#include "grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,29 +9,10 @@
 #define UNIT_BYTES 512
 #define ODD        UINT32_MAX
 
-static void grow_sizes(struct mt_alloc_log *log)
-{
-    uint64_t capacity = log->capacity ? log->capacity + log->capacity / 2 : 4096;
-    void *bigger;
-
-    if (capacity > SIZE_MAX / sizeof *log->sizes)
-        mt_memory_end();
-    bigger = mt_memory_resize(log->sizes, (size_t)capacity * sizeof *log->sizes);
-    log->sizes = bigger;
-    bigger = mt_memory_resize(log->roles, (size_t)capacity);
-    log->roles = bigger;
-    log->capacity = capacity;
-}
-
 static void add_odd(struct mt_alloc_log *log, uint64_t block_bytes)
 {
-    if (log->odd_count == log->odd_capacity) {
-        size_t capacity = log->odd_capacity ? log->odd_capacity * 2 : 64;
-        uint64_t *bigger = mt_memory_resize(log->odd_sizes, capacity * sizeof *bigger);
-
-        log->odd_sizes = bigger;
-        log->odd_capacity = capacity;
-    }
+    if (log->odd_count == log->odd_capacity)
+        mt_grow_to(&log->odd_sizes, &log->odd_capacity, log->odd_count + 1, sizeof *log->odd_sizes);
     log->odd_sizes[log->odd_count++] = block_bytes;
 }
 
@@ -40,13 +21,13 @@ void mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, uint8_t ro
     uint64_t units = block_bytes / UNIT_BYTES;
 
     if (log->count == log->capacity)
-        grow_sizes(log);
+        mt_grow_to(&log->roles, &log->capacity, (size_t)log->count + 1, sizeof *log->roles);
     if (units >= ODD || block_bytes % UNIT_BYTES) {
         units = ODD;
         add_odd(log, block_bytes);
     }
-    MT_ASSERT(log->odd_count <= log->count + 1 && log->count < log->capacity);
-    log->sizes[log->count] = (uint32_t)units;
+    MT_ASSERT(log->odd_count <= log->count + 1 && log->count == log->units.count);
+    mt_block_units_add(&log->units, (uint32_t)units);
     log->roles[log->count++] = role;
 }
 
@@ -75,13 +56,9 @@ static uint64_t read_number(struct mt_alloc_log *log)
 void mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
                            int64_t change)
 {
-    if (log->reserved_capacity - log->reserved_bytes < 30) {
-        size_t capacity = log->reserved_capacity ? log->reserved_capacity * 2 : 4096;
-        uint8_t *bigger = mt_memory_resize(log->reserved, capacity);
-
-        log->reserved = bigger;
-        log->reserved_capacity = capacity;
-    }
+    if (log->reserved_capacity - log->reserved_bytes < 30)
+        mt_grow_to(&log->reserved, &log->reserved_capacity, log->reserved_bytes + 30,
+                   sizeof *log->reserved);
     MT_ASSERT(event >= log->last_change_event);
     add_number(log, event - log->last_change_event);
     add_number(log, device);
@@ -105,13 +82,13 @@ void mt_alloc_log_next_change(struct mt_alloc_log *log)
 
 /* Checks that every mark of an odd size has its size, and that the numbers end with the last
  * change. */
-bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why)
+bool mt_alloc_log_is_sound(struct mt_alloc_log *log, const char **why)
 {
     uint64_t i, odd = 0, numbers = 0;
 
     MT_SOUND(why, log->count <= log->capacity && log->odd_count <= log->odd_capacity);
     for (i = 0; i < log->count; i++)
-        odd += log->sizes[i] == ODD;
+        odd += mt_block_units_at(&log->units, i) == ODD;
     MT_SOUND(why, odd == log->odd_count);
     for (i = 0; i < log->reserved_bytes; i++)
         numbers += !(log->reserved[i] & 0x80);
@@ -134,26 +111,26 @@ void mt_alloc_log_rewind(struct mt_alloc_log *log)
 
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role)
 {
+    uint32_t units;
+
     if (log->next >= log->count)
         return false;
-    MT_ASSERT(log->sizes[log->next] != ODD || log->next_odd < log->odd_count);
-    *role = log->roles[log->next];
-    *block_bytes = (uint64_t)log->sizes[log->next] * UNIT_BYTES;
-    if (log->sizes[log->next] == ODD)
-        *block_bytes = log->odd_sizes[log->next_odd++];
-    log->next++;
+    units = mt_block_units_at(&log->units, log->next);
+    MT_ASSERT(units != ODD || log->next_odd < log->odd_count);
+    *role = log->roles[log->next++];
+    *block_bytes = units == ODD ? log->odd_sizes[log->next_odd++] : (uint64_t)units * UNIT_BYTES;
     return true;
 }
 
 uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log)
 {
-    return log->capacity * (sizeof *log->sizes + sizeof *log->roles) +
+    return mt_block_units_bytes(&log->units) + log->capacity * sizeof *log->roles +
            log->odd_capacity * sizeof *log->odd_sizes + log->reserved_capacity;
 }
 
 void mt_alloc_log_release(struct mt_alloc_log *log)
 {
-    free(log->sizes);
+    mt_block_units_release(&log->units);
     free(log->roles);
     free(log->odd_sizes);
     free(log->reserved);

@@ -1,9 +1,11 @@
 /* Notes of the pass `run` for the pass `blocks`: block size and role of each allocation by its
- * number, and every change of reserved bytes. Costs 5 bytes per allocation whose block is a
- * multiple of 512 bytes below 2 TiB (otherwise 13), and 3 to 7 bytes per driver call. */
+ * number, and every change of reserved bytes. Costs 1 to 5 bytes per allocation (block_units.h), 8
+ * bytes more for a block that is no multiple of 512 bytes below 2 TiB, and 3 to 7 bytes per driver
+ * call. */
 #ifndef MT_ANALYZER_ALLOC_LOG_H
 #define MT_ANALYZER_ALLOC_LOG_H
 
+#include "block_units.h"
 #include "event.h"
 #include "status.h"
 
@@ -12,9 +14,10 @@
 #include <stdint.h>
 
 struct mt_alloc_log {
-    uint32_t *sizes; /* in units of 512 bytes, or a mark for other sizes */
-    uint8_t *roles;  /* roles.h, final when the block is freed */
-    uint64_t count, capacity;
+    struct mt_block_units units; /* or a mark for other sizes */
+    uint8_t *roles;              /* roles.h, final when the block is freed */
+    uint64_t count;
+    size_t capacity;
     uint64_t *odd_sizes;
     size_t odd_count, odd_capacity;
 
@@ -49,7 +52,7 @@ static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t 
 /* Moves to the change after next_change. */
 void mt_alloc_log_next_change(struct mt_alloc_log *log);
 uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log); /* memory that the log uses */
-bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why);
+bool mt_alloc_log_is_sound(struct mt_alloc_log *log, const char **why);
 void mt_alloc_log_release(struct mt_alloc_log *log);
 
 #endif

@@ -479,11 +479,11 @@ static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
         return;
     if (!mt_role_code_is_open(survey->log.roles[view->allocation])) {
         /* A refused request ended when it failed. */
-        device->frees += !survey->log.sizes[view->allocation] && is_first_of_free(survey, event);
+        device->frees += !view->block_bytes && is_first_of_free(survey, event);
         return;
     }
     end_block(survey, phase, view->allocation, device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
-    if (survey->log.sizes[view->allocation] && device->live_blocks)
+    if (view->block_bytes && device->live_blocks)
         device->live_blocks--; /* it was served */
     mt_pool_ledger_free(&device->pools, view);
     device->frees++;
@@ -635,7 +635,7 @@ static void finish_device(struct mt_survey *survey, struct mt_survey_device *dev
 void mt_survey_finish(struct mt_survey *survey)
 {
     mt_phases_finish(&survey->phases, survey->last_t_ns, survey->last_event);
-    mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes, survey->log.count);
+    mt_role_clock_finish(&survey->roles, survey->log.roles, &survey->log.units, survey->log.count);
     mt_xla_roles_finish(&survey->xla, survey->log.roles, survey->log.count);
     for (uint32_t i = 0; i < survey->device_count; i++) {
         reserve_uses(&survey->devices[i], survey->phases.count);

@@ -111,8 +111,13 @@ static inline void freed(struct program *p, uint64_t block)
 
 static inline void finish(struct program *p)
 {
+    struct mt_block_units units = {0};
+
+    for (uint64_t i = 0; i < p->blocks; i++)
+        mt_block_units_add(&units, p->units[i]);
     mt_phases_finish(&p->phases, p->seq, p->seq);
-    mt_role_clock_finish(&p->clock, p->codes, p->units, p->blocks);
+    mt_role_clock_finish(&p->clock, p->codes, &units, p->blocks);
+    mt_block_units_release(&units);
 }
 
 static inline enum mt_role role(const struct program *p, uint64_t block)

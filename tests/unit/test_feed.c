@@ -15,6 +15,7 @@
 #include "dice.h"
 #include "feed.h"
 #include "pickle.h"
+#include "test_threads.h"
 #include "util.h"
 
 static void add_frame(struct mt_buf *out, const void *bytes, size_t length)
@@ -414,14 +415,14 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *context);
 
-static bool has_no_threads;
-static unsigned threads;
+bool test_has_no_threads;
+unsigned test_threads_made;
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *context)
 {
-    threads += !has_no_threads;
-    return has_no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, context);
+    test_threads_made += !test_has_no_threads;
+    return test_has_no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, context);
 }
 
 /* What the caller of a feed gets from a file. */
@@ -441,7 +442,7 @@ static void read_path(const char *path, bool no_threads, size_t most, struct out
     size_t left = 0, length = 0, new_bytes = 1;
 
     *outcome = (struct outcome){.error = {.text = ""}};
-    has_no_threads = no_threads;
+    test_has_no_threads = no_threads;
     assert_int_equal(mt_feed_open(path, &feed, &outcome->error), MT_OK);
     assert_int_equal(mt_feed_start(feed, &start, &length, &outcome->error), MT_OK);
     while (!outcome->status && new_bytes && outcome->bytes.length < most) {
@@ -454,7 +455,7 @@ static void read_path(const char *path, bool no_threads, size_t most, struct out
     }
     outcome->is_cut = mt_feed_is_cut(feed);
     mt_feed_close(feed);
-    has_no_threads = false;
+    test_has_no_threads = false;
 }
 
 /* The file gives the same with and without a thread, also if its reader stops early. */
@@ -462,12 +463,12 @@ static void expect_same(const char *path, bool is_whole)
 {
     struct outcome with, without, early;
 
-    threads = 0;
+    test_threads_made = 0;
     read_path(path, false, SIZE_MAX, &with);
-    assert_int_equal(threads, 1);
+    assert_int_equal(test_threads_made, 1);
     read_path(path, true, SIZE_MAX, &without);
     read_path(path, false, 300000, &early);
-    assert_int_equal(threads, 2);
+    assert_int_equal(test_threads_made, 2);
     assert_int_equal(with.bytes.length, without.bytes.length);
     assert_memory_equal(with.bytes.data, without.bytes.data, with.bytes.length);
     assert_memory_equal(with.bytes.data, early.bytes.data, early.bytes.length);

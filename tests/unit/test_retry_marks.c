@@ -1,4 +1,5 @@
-/* Marks requests for which the cache was emptied: no retry is lost, however many there are. */
+/* Lists of the survey: marks of requests for which the cache was emptied (no retry is lost, however
+ * many there are), and the log of allocations. */
 #include "cmocka_all.h"
 
 #include "capture.h"
@@ -65,12 +66,57 @@ static void a_report_lists_all_retries_that_it_counts(void **state)
     assert_true(all > 0);
 }
 
+/* The size of block i: one of `different` sizes. Some are odd. */
+static uint64_t size_of(uint64_t i, uint64_t different)
+{
+    const uint64_t number = i * UINT64_C(0x9E3779B97F4A7C15) % different;
+
+    return number * 512 + (number % 97 == 96);
+}
+
+/* Steps that repeat, and sizes that zstd cannot compress. */
+static void check_log(uint64_t blocks, uint64_t different)
+{
+    struct mt_alloc_log log = {0};
+    uint64_t bytes;
+    uint8_t role;
+
+    for (uint64_t i = 0; i < blocks; i++)
+        mt_alloc_log_add(&log, size_of(i, different), (uint8_t)(i % 200));
+    for (int reading = 0; reading < 2; reading++) {
+        mt_alloc_log_rewind(&log);
+        for (uint64_t i = 0; i < blocks; i++) {
+            assert_true(mt_alloc_log_next(&log, &bytes, &role));
+            assert_int_equal(bytes, size_of(i, different));
+            assert_int_equal(role, i % 200);
+        }
+        assert_false(mt_alloc_log_next(&log, &bytes, &role));
+    }
+    for (uint64_t i = blocks; i-- > 0;)
+        if (size_of(i, different) % 512 == 0)
+            assert_int_equal(mt_block_units_at(&log.units, i), size_of(i, different) / 512);
+    if (different < 1000 && blocks > 3 * MT_BLOCK_UNITS_CHUNK)
+        assert_in_range(mt_block_units_bytes(&log.units), 1, blocks * 4);
+    mt_alloc_log_release(&log);
+}
+
+static void the_log_returns_what_it_got(void **state)
+{
+    (void)state;
+    check_log(1, 1);
+    check_log(MT_BLOCK_UNITS_CHUNK, 300);
+    check_log(MT_BLOCK_UNITS_CHUNK + 1, 300);
+    check_log(4 * MT_BLOCK_UNITS_CHUNK, 300);
+    check_log(2 * MT_BLOCK_UNITS_CHUNK + 9, UINT64_C(1) << 31);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_an_event_that_retried_is_marked),
         cmocka_unit_test(a_full_list_loses_no_mark),
         cmocka_unit_test(a_report_lists_all_retries_that_it_counts),
+        cmocka_unit_test(the_log_returns_what_it_got),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,10 @@
 /* One loop over all events of a source, and who follows it. */
 #include "cmocka_all.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "memory_source.h"
+#include "test_threads.h"
 
 enum { EVENTS = 10, BATCH = 3, LONG_EVENTS = 50000, FAILS_AT = 49984 };
 
@@ -96,19 +95,6 @@ static void the_share_is_between_0_and_1(void **state)
     assert_true(mt_source_share(&source) == 1);
 }
 
-static bool threads_fail;
-
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *context);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *context);
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *context)
-{
-    return threads_fail ? EAGAIN : __real_pthread_create(thread, attributes, run, context);
-}
-
 static enum mt_status next_of_long(struct mt_source *source, struct mt_event_batch *batch,
                                    struct mt_error *error)
 {
@@ -169,9 +155,9 @@ static void reading_ahead_shows_the_same(void **state)
     for (size_t i = 0; i < 4 * sizeof stops / sizeof *stops; i++) {
         program.source.header.never_refused = i & 1; /* fails before the end */
         read_long(&program.source, stops[i / 4], false, alone);
-        threads_fail = i & 2;
+        test_has_no_threads = i & 2;
         read_long(&program.source, stops[i / 4], true, ahead);
-        threads_fail = false;
+        test_has_no_threads = false;
         assert_memory_equal(alone, ahead, sizeof alone);
     }
     memory_source_release(&program);

@@ -488,16 +488,17 @@ static bool shows_parameter_size(uint8_t code)
 
 /* Settles blocks that one backward made and a later one freed: the graph of a gradient has such
  * blocks (create_graph=True). A gradient has the size of its parameter. */
-static void settle_graphs_of_backward(uint8_t *codes, const uint32_t *units, uint64_t count)
+static void settle_graphs_of_backward(uint8_t *codes, struct mt_block_units *units, uint64_t count)
 {
     struct mt_map sizes = {0};
 
     for (uint64_t i = 0; i < count; i++)
         if (shows_parameter_size(codes[i]))
-            mt_map_put(&sizes, size_class(units[i]), 1);
+            mt_map_put(&sizes, size_class(mt_block_units_at(units, i)), 1);
     for (uint64_t i = 0; i < count; i++)
         if (codes[i] == MT_ROLE_CODE_TWO_BACKWARDS)
-            codes[i] = has_size(&sizes, units[i]) ? MT_ROLE_GRADIENTS : MT_ROLE_ACTIVATIONS;
+            codes[i] = has_size(&sizes, mt_block_units_at(units, i)) ? MT_ROLE_GRADIENTS
+                                                                     : MT_ROLE_ACTIVATIONS;
     mt_map_release(&sizes);
 }
 
@@ -519,8 +520,8 @@ static uint64_t parameters_of(const struct mt_role_clock *clock, const uint8_t *
 
 /* Each parameter with the size of a workspace has a gradient among the blocks of that size that
  * backward leaves behind. If such gradients end, only the last turn has some. */
-static void find_large_gradients(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
-                                 uint64_t count, uint32_t of)
+static void find_large_gradients(struct mt_role_clock *clock, uint8_t *codes,
+                                 struct mt_block_units *units, uint64_t count, uint32_t of)
 {
     uint64_t left = parameters_of(clock, codes, count, of), ended = 0;
     uint32_t last = 0;
@@ -529,7 +530,8 @@ static void find_large_gradients(struct mt_role_clock *clock, uint8_t *codes, co
     for (uint64_t i = 0; left && i < count; i++) {
         const bool has_ended = codes[i] == MT_ROLE_GRADIENTS;
 
-        if (units[i] != of || (!has_ended && codes[i] != MT_ROLE_CODE_KEPT_BACKWARD))
+        if (mt_block_units_at(units, i) != of ||
+            (!has_ended && codes[i] != MT_ROLE_CODE_KEPT_BACKWARD))
             continue;
         if (birth_of(clock, i)->moment.cycle != last)
             ended = 0;
@@ -539,7 +541,7 @@ static void find_large_gradients(struct mt_role_clock *clock, uint8_t *codes, co
     }
     left -= mt_min_u64(left, ended);
     for (uint64_t i = count; i-- > 0 && left;) {
-        if (units[i] != of || codes[i] != MT_ROLE_CODE_KEPT_BACKWARD ||
+        if (mt_block_units_at(units, i) != of || codes[i] != MT_ROLE_CODE_KEPT_BACKWARD ||
             (do_end && birth_of(clock, i)->moment.cycle != last))
             continue;
         codes[i] = MT_ROLE_GRADIENTS;
@@ -550,18 +552,19 @@ static void find_large_gradients(struct mt_role_clock *clock, uint8_t *codes, co
 
 /* Backward leaves a gradient, or an optimizer its state, of the size of each parameter; and
  * backward takes workspaces. */
-static void find_alone(const struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
-                       uint64_t count)
+static void find_alone(const struct mt_role_clock *clock, uint8_t *codes,
+                       struct mt_block_units *units, uint64_t count)
 {
     struct mt_map sizes = {0};
 
     for (uint64_t i = 0; i < count; i++)
         if (is_of_a_parameter(codes[i]) &&
             !(codes[i] == MT_ROLE_CODE_KEPT_BACKWARD &&
-              mt_role_are_workspaces(clock, clock->kept_workspaces, (uint64_t)units[i] * 512)))
-            mt_map_put(&sizes, size_class(units[i]), 1);
+              mt_role_are_workspaces(clock, clock->kept_workspaces,
+                                     (uint64_t)mt_block_units_at(units, i) * 512)))
+            mt_map_put(&sizes, size_class(mt_block_units_at(units, i)), 1);
     for (uint64_t i = 0; i < count; i++)
-        if (codes[i] == MT_ROLE_CODE_SETUP_KEPT && !has_size(&sizes, units[i]))
+        if (codes[i] == MT_ROLE_CODE_SETUP_KEPT && !has_size(&sizes, mt_block_units_at(units, i)))
             codes[i] = MT_ROLE_CODE_SETUP_ALONE;
     mt_map_release(&sizes);
 }
@@ -586,7 +589,7 @@ static bool may_be_pair(const struct over_calls *a, const struct over_calls *b)
 /* A cache has keys and values, so at least two blocks of a size in its cycle. A single one is the
  * working data of the loop of calls, in each cycle. */
 static void drop_lone_caches(const struct mt_role_clock *clock, uint8_t *codes,
-                             const uint32_t *units, uint64_t count)
+                             struct mt_block_units *units, uint64_t count)
 {
     struct over_calls *blocks;
     size_t kept = 0;
@@ -599,7 +602,8 @@ static void drop_lone_caches(const struct mt_role_clock *clock, uint8_t *codes,
     kept = 0;
     for (uint64_t i = 0; i < count; i++)
         if (mt_role_code_is_over_calls(codes[i]))
-            blocks[kept++] = (struct over_calls){birth_of(clock, i)->moment.cycle, units[i], i};
+            blocks[kept++] = (struct over_calls){birth_of(clock, i)->moment.cycle,
+                                                 mt_block_units_at(units, i), i};
     qsort(blocks, kept, sizeof *blocks, by_cycle_and_units);
     for (size_t i = 0; i < kept; i++)
         if ((i == 0 || !may_be_pair(&blocks[i - 1], &blocks[i])) &&
@@ -609,8 +613,8 @@ static void drop_lone_caches(const struct mt_role_clock *clock, uint8_t *codes,
 }
 
 /* Marks the blocks that a chain of caches replaced, wherever they were made. */
-static void mark_replaced(const struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
-                          uint64_t count)
+static void mark_replaced(const struct mt_role_clock *clock, uint8_t *codes,
+                          struct mt_block_units *units, uint64_t count)
 {
     const struct mt_cache_chains *chains = &clock->chains;
 
@@ -618,7 +622,7 @@ static void mark_replaced(const struct mt_role_clock *clock, uint8_t *codes, con
         const struct mt_cache_replaced *block = &chains->replaced[i];
 
         if (block->allocation < count && !mt_role_code_is_recorded(codes[block->allocation]) &&
-            (uint64_t)units[block->allocation] * 512 >= block->least_bytes)
+            (uint64_t)mt_block_units_at(units, block->allocation) * 512 >= block->least_bytes)
             codes[block->allocation] = MT_ROLE_CODE_REPLACED;
     }
 }
@@ -652,7 +656,7 @@ static bool may_be_parameter(const void *context, uint64_t allocation)
            (code >= MT_ROLE_CODE_SETUP_FREED_1 && code <= MT_ROLE_CODE_SETUP_FREED_2);
 }
 
-void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, struct mt_block_units *units,
                           uint64_t count)
 {
     size_t run = 0;
@@ -665,10 +669,10 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
         if (codes[i] == MT_ROLE_CODE_OPEN)
             codes[i] = code_of(clock, &clock->runs[run], i, MT_FATE_NEVER);
         if ((codes[i] == MT_ROLE_CODE_KEPT_LATE || codes[i] == MT_ROLE_CODE_KEPT_BACKWARD) &&
-            mt_is_workspace((uint64_t)units[i] * 512))
+            mt_is_workspace((uint64_t)mt_block_units_at(units, i) * 512))
             clock->kept_workspaces++;
         if ((codes[i] == MT_ROLE_CODE_KEPT_ONLY || codes[i] == MT_ROLE_CODE_KEPT_EARLY) &&
-            mt_is_workspace((uint64_t)units[i] * 512))
+            mt_is_workspace((uint64_t)mt_block_units_at(units, i) * 512))
             clock->early_workspaces++;
     }
     settle_graphs_of_backward(codes, units, count);

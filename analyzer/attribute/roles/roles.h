@@ -13,6 +13,7 @@
 #ifndef MT_ANALYZER_ROLES_H
 #define MT_ANALYZER_ROLES_H
 
+#include "block_units.h"
 #include "cache_chains.h"
 #include "dropped_graphs.h"
 #include "early_roles.h"
@@ -171,8 +172,8 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
                           enum mt_fate fate);
 
 /* Settles all codes that are still open at the end of the trace, and judges all stacks, so that
- * mt_role_resolve may follow. `units`: block sizes in units of 512 bytes. */
-void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+ * mt_role_resolve may follow. */
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, struct mt_block_units *units,
                           uint64_t count);
 
 /* Second pass: returns the block's role from its code. */
