@@ -119,4 +119,7 @@ static inline const uint8_t *mt_cursor_take(struct mt_cursor *cursor, uint64_t l
 /* CRC-32 (IEEE 802.3, as in zlib and PNG). */
 uint32_t mt_crc32(const void *bytes, size_t length);
 
+/* The checksum of bytes that follow those of `crc`; 0 for the first ones. */
+uint32_t mt_crc32_add(uint32_t crc, const void *bytes, size_t length);
+
 #endif

@@ -32,12 +32,12 @@ static struct span find_span(const struct mt_job_report *report)
         const struct mt_rank_record *record = report->rows[r].record;
 
         for (uint32_t i = 0; i < record->step_count; i++) {
-            const struct mt_record_step *step = &record->steps[i];
+            const struct mt_record_step step = mt_step_at(record, i);
 
-            span.first = step->first < span.first ? step->first : span.first;
-            span.last = step->last > span.last ? step->last : span.last;
+            span.first = step.first < span.first ? step.first : span.first;
+            span.last = step.last > span.last ? step.last : span.last;
             span.width =
-                mt_max_u64(span.width, mt_add_most_u64(distance(step->first, step->last), 1));
+                mt_max_u64(span.width, mt_add_most_u64(distance(step.first, step.last), 1));
         }
     }
     return span;
@@ -64,14 +64,14 @@ static void add_row_to_steps(struct mt_job_report *report, const struct span *sp
     for (uint32_t b = 0; b < report->step_count; b++)
         has[b] = false;
     for (uint32_t i = 0; i < record->step_count; i++) {
-        const struct mt_record_step *step = &record->steps[i];
-        uint64_t last = distance(span->first, step->last) / report->step_width;
+        const struct mt_record_step step = mt_step_at(record, i);
+        uint64_t last = distance(span->first, step.last) / report->step_width;
 
-        for (uint64_t b = distance(span->first, step->first) / report->step_width; b <= last; b++) {
-            peaks[b] = has[b] ? mt_max_u64(peaks[b], step->reserved_peak_bytes)
-                              : step->reserved_peak_bytes;
+        for (uint64_t b = distance(span->first, step.first) / report->step_width; b <= last; b++) {
+            peaks[b] =
+                has[b] ? mt_max_u64(peaks[b], step.reserved_peak_bytes) : step.reserved_peak_bytes;
             has[b] = true;
-            add_step(&report->steps[b], step, row);
+            add_step(&report->steps[b], &step, row);
         }
     }
     for (uint32_t b = 0; b < report->step_count; b++) {
@@ -423,18 +423,19 @@ static uint32_t index_of(struct mt_job_work *work, struct cells *cells,
 static void add_rows(struct mt_job_work *work, struct cells *cells)
 {
     struct mt_job_report *report = work->report;
+    uint32_t indexes[MT_RECORD_LEAVES];
 
     for (uint32_t r = 0; r < report->row_count; r++) {
         const struct mt_rank_record *record = report->rows[r].record;
 
-        for (uint32_t i = 0; i < record->leaf_count; i++)
-            cells->seen[index_of(work, cells, &record->leaves[i])].row_bytes +=
-                record->leaves[i].bytes;
         for (uint32_t i = 0; i < record->leaf_count; i++) {
-            uint32_t index = index_of(work, cells, &record->leaves[i]);
+            const struct mt_record_leaf leaf = mt_leaf_at(record, i);
 
-            add_row_to_path(&report->paths[index], &cells->seen[index], r);
+            indexes[i] = index_of(work, cells, &leaf);
+            cells->seen[indexes[i]].row_bytes += leaf.bytes;
         }
+        for (uint32_t i = 0; i < record->leaf_count; i++)
+            add_row_to_path(&report->paths[indexes[i]], &cells->seen[indexes[i]], r);
     }
 }
 

@@ -58,7 +58,8 @@ static void add_changes(struct change *changes, size_t *count, const struct mt_r
     uint64_t most = 0;
 
     for (uint32_t k = 0; k < record->level_count; k++) {
-        uint64_t t_ns = mt_min_u64(record->levels[k].t_ns, record->end_t_ns);
+        const struct mt_record_level level = mt_level_at(record, k);
+        uint64_t t_ns = mt_min_u64(level.t_ns, record->end_t_ns);
 
         if (k && t_ns != last.t_ns) {
             add_change(changes, count, last, most);
@@ -66,7 +67,7 @@ static void add_changes(struct change *changes, size_t *count, const struct mt_r
             most = 0;
         }
         last.t_ns = t_ns;
-        last.bytes = record->levels[k].reserved_bytes;
+        last.bytes = level.reserved_bytes;
         most = mt_max_u64(most, last.bytes);
     }
     if (last.t_ns != record->end_t_ns) {
@@ -186,12 +187,12 @@ static uint64_t level_at(const struct mt_rank_record *record, uint64_t t_ns)
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (record->levels[middle].t_ns <= t_ns)
+        if (mt_level_at(record, middle).t_ns <= t_ns)
             low = middle + 1;
         else
             high = middle;
     }
-    return low ? record->levels[low - 1].reserved_bytes : 0;
+    return low ? mt_level_at(record, low - 1).reserved_bytes : 0;
 }
 
 /* At most this is allocated then: the largest level of the column of time. */
@@ -201,7 +202,8 @@ static uint64_t allocated_bound(const struct mt_rank_record *record, uint64_t t_
     const uint64_t at = mt_min_u64(mt_sub_or_0_u64(t_ns, record->begin_t_ns), span);
     const uint64_t column = (uint64_t)((unsigned __int128)at * record->column_count / span);
 
-    return record->columns[mt_min_u64(column, record->column_count - 1)].allocated_bytes;
+    return mt_column_at(record, (uint32_t)mt_min_u64(column, record->column_count - 1))
+        .allocated_bytes;
 }
 
 static void find_refused(struct mt_job_device *device)
@@ -265,9 +267,9 @@ static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, u
     first = (uint64_t)((unsigned __int128)first * count / span);
     last = (uint64_t)((unsigned __int128)last * count / span);
     for (uint64_t i = first; i <= last && i < count; i++)
-        bytes = mt_max_u64(bytes, record->columns[i].reserved_bytes);
+        bytes = mt_max_u64(bytes, mt_column_at(record, (uint32_t)i).reserved_bytes);
     if (first >= count)
-        bytes = record->columns[count - 1].reserved_bytes;
+        bytes = mt_column_at(record, count - 1).reserved_bytes;
     return bytes;
 }
 

@@ -63,7 +63,7 @@ static inline uint32_t mt_job_leaf_count(const struct mt_rank_record *record)
 static inline struct mt_record_leaf mt_job_leaf(const struct mt_rank_record *record, uint32_t i)
 {
     if (record->leaf_count)
-        return record->leaves[i];
+        return mt_leaf_at(record, i);
     return (struct mt_record_leaf){.path = MT_NO_PATH,
                                    .role = (enum mt_role)i,
                                    .bytes = record->role_bytes[i],

@@ -284,9 +284,11 @@ static uint64_t amount_of(const struct mt_rank_record *record, enum mt_job_metri
 
     if (metric != MT_JOB_GROWTH)
         return value;
-    for (uint32_t i = 0; i < record->step_count; i++)
-        steps = mt_add_most_u64(steps, (uint64_t)record->steps[i].last -
-                                           (uint64_t)record->steps[i].first + 1);
+    for (uint32_t i = 0; i < record->step_count; i++) {
+        const struct mt_record_step step = mt_step_at(record, i);
+
+        steps = mt_add_most_u64(steps, (uint64_t)step.last - (uint64_t)step.first + 1);
+    }
     return mt_mul_most_u64(value, steps);
 }
 
@@ -364,15 +366,18 @@ static uint64_t *cell(struct difference *difference, uint64_t *bytes, uint32_t p
 static void add_leaves(struct difference *difference, uint64_t *bytes,
                        const struct mt_rank_record *record)
 {
-    for (uint32_t i = 0; i < record->leaf_count; i++)
-        *cell(difference, bytes, record->leaves[i].site) += record->leaves[i].bytes;
+    for (uint32_t i = 0; i < record->leaf_count; i++) {
+        const struct mt_record_leaf leaf = mt_leaf_at(record, i);
+
+        *cell(difference, bytes, leaf.site) += leaf.bytes;
+    }
 }
 
 static void clear_leaves(struct difference *difference, const struct mt_rank_record *record)
 {
     for (uint32_t i = 0; i < record->leaf_count; i++)
-        *cell(difference, difference->more, record->leaves[i].site) =
-            *cell(difference, difference->less, record->leaves[i].site) = 0;
+        *cell(difference, difference->more, mt_leaf_at(record, i).site) =
+            *cell(difference, difference->less, mt_leaf_at(record, i).site) = 0;
 }
 
 /* Finds the site in which `more` exceeds `less` by most. */
@@ -382,14 +387,14 @@ static void find_path(struct difference *difference, const struct mt_rank_record
     add_leaves(difference, difference->more, more);
     add_leaves(difference, difference->less, less);
     for (uint32_t i = 0; i < more->leaf_count; i++) {
-        const struct mt_record_leaf *leaf = &more->leaves[i];
-        uint64_t bytes = mt_sub_or_0_u64(*cell(difference, difference->more, leaf->site),
-                                         *cell(difference, difference->less, leaf->site));
+        const struct mt_record_leaf leaf = mt_leaf_at(more, i);
+        uint64_t bytes = mt_sub_or_0_u64(*cell(difference, difference->more, leaf.site),
+                                         *cell(difference, difference->less, leaf.site));
 
         if (bytes <= outlier->path_bytes)
             continue;
-        outlier->path = leaf->site;
-        outlier->role = leaf->role;
+        outlier->path = leaf.site;
+        outlier->role = leaf.role;
         outlier->path_bytes = bytes;
     }
     clear_leaves(difference, more);
@@ -434,7 +439,8 @@ static bool is_growth(const struct mt_rank_record *own, const struct mt_job_outl
     uint64_t steps = 0;
 
     if (own->step_count)
-        steps = (uint64_t)own->steps[own->step_count - 1].last - (uint64_t)own->steps[0].first;
+        steps = (uint64_t)mt_step_at(own, own->step_count - 1).last -
+                (uint64_t)mt_step_at(own, 0).first;
     return !outlier->is_less && outlier->growth_bytes_per_step &&
            mt_mul_most_u64(outlier->growth_bytes_per_step, mt_add_most_u64(steps, 1)) >=
                outlier->bytes / 2;

@@ -62,7 +62,7 @@ static uint32_t count_leaves(const struct mt_rank_record *record)
 static struct mt_record_leaf leaf_of(const struct mt_rank_record *record, uint32_t number)
 {
     if (record->leaf_count)
-        return record->leaves[number];
+        return mt_leaf_at(record, number);
     return (struct mt_record_leaf){
         .path = MT_NO_PATH, .role = (enum mt_role)number, .bytes = record->role_bytes[number]};
 }
@@ -98,10 +98,10 @@ static void mark_frames(struct growing *growing)
 
     for (uint32_t row = 0; row < report->row_count; row++)
         for (uint32_t i = 0; i < report->rows[row].record->leaf_count; i++) {
-            const struct mt_record_leaf *leaf = &report->rows[row].record->leaves[i];
+            const struct mt_record_leaf leaf = mt_leaf_at(report->rows[row].record, i);
 
-            if (leaf->path != MT_NO_PATH && leaf->bytes)
-                growing->frames[growing->keepers[leaf->path]] = 1;
+            if (leaf.path != MT_NO_PATH && leaf.bytes)
+                growing->frames[growing->keepers[leaf.path]] = 1;
         }
     for (uint32_t i = report->set->path_count; i-- > 0;)
         if (growing->frames[i] && report->set->paths[i].parent != MT_NO_PATH)

@@ -46,14 +46,14 @@ static void read_steps_chart(const struct mt_heat_map *map, const struct mt_rank
                              uint64_t *bytes, bool *has)
 {
     for (uint32_t i = 0; i < record->step_count; i++) {
-        const struct mt_record_step *step = &record->steps[i];
-        uint32_t first = bucket_of(map->report, step->first);
-        uint32_t last = bucket_of(map->report, step->last);
+        const struct mt_record_step step = mt_step_at(record, i);
+        uint32_t first = bucket_of(map->report, step.first);
+        uint32_t last = bucket_of(map->report, step.last);
 
         if (first == MT_NO_ROW || last == MT_NO_ROW)
             continue;
         for (uint32_t c = column_of(map, first); c <= column_of(map, last); c++) {
-            bytes[c] = mt_max_u64(bytes[c], step->reserved_peak_bytes);
+            bytes[c] = mt_max_u64(bytes[c], step.reserved_peak_bytes);
             has[c] = true;
         }
     }
@@ -254,7 +254,7 @@ static void read_times_chart(const struct mt_heat_map *map, const struct mt_rank
         uint32_t last = column_at(map, ceil(position(map, begin + (i + 1) * length) - 1e-6) - 1);
 
         for (uint32_t c = first; c <= last || c == first; c++) {
-            bytes[c] = mt_max_u64(bytes[c], record->columns[i].reserved_bytes);
+            bytes[c] = mt_max_u64(bytes[c], mt_column_at(record, i).reserved_bytes);
             has[c] = true;
         }
     }

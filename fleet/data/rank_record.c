@@ -1,10 +1,12 @@
 /* The record of one device of a process of a job, and its fields as tables. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "holding.h"
 #include "identity.h"
+#include "process_memory.h"
 #include "rank_record.h"
 #include "util.h"
 
@@ -173,24 +175,28 @@ static const struct mt_record_field finding_fields[] = {
     OF(struct mt_record_finding, title, TEXT),
 };
 
-#define LIST(type, array, count, fields, most)                                                     \
+#define LIST(type, array, count, fields, most, packed, has_links)                                  \
     {                                                                                              \
 #array, offsetof(struct mt_rank_record, array), offsetof(struct mt_rank_record, count),    \
-            sizeof(type), fields, MT_ARRAY_LEN(fields), most                                       \
+            sizeof(type), fields, MT_ARRAY_LEN(fields), most, packed, has_links                    \
     }
+enum { LIST_STEPS = 2, LIST_COLUMNS, LIST_LEVELS, LIST_LEAVES }; /* places below */
 
 const struct mt_record_list mt_record_lists[] = {
-    LIST(struct mt_record_axis, identity.axes, identity.axis_count, axis_fields, MT_MESH_AXES),
+    LIST(struct mt_record_axis, identity.axes, identity.axis_count, axis_fields, MT_MESH_AXES, -1,
+         true),
     LIST(struct mt_record_group, identity.groups, identity.group_count, group_fields,
-         MT_IDENTITY_GROUPS),
-    LIST(struct mt_record_step, steps, step_count, step_fields, MT_RECORD_STEPS),
-    LIST(struct mt_record_column, columns, column_count, column_fields, MT_RECORD_COLUMNS),
-    LIST(struct mt_record_level, levels, level_count, level_fields, MT_RECORD_LEVELS),
-    LIST(struct mt_record_leaf, leaves, leaf_count, leaf_fields, MT_RECORD_LEAVES),
-    LIST(struct mt_record_owner, owners, owner_count, owner_fields, MT_RECORD_OWNERS),
+         MT_IDENTITY_GROUPS, -1, true),
+    LIST(struct mt_record_step, steps, step_count, step_fields, MT_RECORD_STEPS, 0, false),
+    LIST(struct mt_record_column, columns, column_count, column_fields, MT_RECORD_COLUMNS, 1,
+         false),
+    LIST(struct mt_record_level, levels, level_count, level_fields, MT_RECORD_LEVELS, 2, false),
+    LIST(struct mt_record_leaf, leaves, leaf_count, leaf_fields, MT_RECORD_LEAVES, 3, true),
+    LIST(struct mt_record_owner, owners, owner_count, owner_fields, MT_RECORD_OWNERS, -1, true),
     LIST(struct mt_record_communicator, communicators, communicator_count, communicator_fields,
-         MT_RECORD_COMMUNICATORS),
-    LIST(struct mt_record_finding, findings, finding_count, finding_fields, MT_RECORD_FINDINGS),
+         MT_RECORD_COMMUNICATORS, -1, false),
+    LIST(struct mt_record_finding, findings, finding_count, finding_fields, MT_RECORD_FINDINGS, -1,
+         true),
 };
 const uint32_t mt_record_list_count = MT_ARRAY_LEN(mt_record_lists);
 
@@ -295,3 +301,188 @@ void mt_list_set(struct mt_rank_record *record, const struct mt_record_list *lis
     memcpy((unsigned char *)record + list->array_offset, &array, sizeof array);
     memcpy((unsigned char *)record + list->count_offset, &count, sizeof count);
 }
+
+/* The packed form of a list: element i has element_bits bits at bit i * element_bits. In these,
+ * `width` bits at `at` hold (value - base) >> shift of a field. Levels of PyTorch are multiples of
+ * 512, and the times of a run differ in few bits. */
+struct packing {
+    uint64_t base;
+    uint32_t at;
+    uint8_t shift, width;
+};
+
+struct mt_packed_list {
+    uint32_t room_words, element_bits;
+    struct packing fields[]; /* one a field; then the words, of which the last is only read over */
+};
+
+static uint64_t *words_of(const struct mt_packed_list *packed, const struct mt_record_list *list)
+{
+    return (uint64_t *)(packed->fields + list->field_count);
+}
+
+/* The number of a field, or from one. No path is 0. */
+static uint64_t number_of(const void *element, const struct mt_record_field *field)
+{
+    uint64_t value = mt_field_get(element, field);
+
+    return field->kind == MT_FIELD_PATH ? (uint32_t)(value + 1) : value;
+}
+
+static uint64_t bits_at(const uint64_t *words, size_t at, unsigned width)
+{
+    unsigned shift = at % 64;
+    uint64_t value = words[at / 64] >> shift;
+
+    if (shift + width > 64)
+        value |= words[at / 64 + 1] << (64 - shift);
+    return width < 64 ? value & ((UINT64_C(1) << width) - 1) : value;
+}
+
+static void add_bits(uint64_t *words, size_t at, uint64_t value)
+{
+    unsigned shift = at % 64;
+
+    words[at / 64] |= value << shift;
+    if (shift)
+        words[at / 64 + 1] |= value >> (64 - shift);
+}
+
+/* The smallest form that holds all numbers of a field. */
+static struct packing packing_of(const uint64_t *numbers, uint32_t count)
+{
+    struct packing packing = {.base = UINT64_MAX};
+    uint64_t used = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        packing.base = mt_min_u64(packing.base, numbers[i]);
+    for (uint32_t i = 0; i < count; i++)
+        used |= numbers[i] - packing.base;
+    if (!used)
+        return packing;
+    packing.shift = (uint8_t)__builtin_ctzll(used);
+    packing.width = (uint8_t)(64 - __builtin_clzll(used) - packing.shift);
+    return packing;
+}
+
+static void pack(struct mt_rank_record *record, const struct mt_record_list *list,
+                 const unsigned char *array, struct mt_arena *arena)
+{
+    struct mt_packed_list **packed = &record->packed[list->packed];
+    uint32_t count = mt_list_count(record, list), bits = 0, words;
+    uint64_t *numbers = mt_memory_new((size_t)count * list->field_count * sizeof *numbers);
+    struct packing packings[8];
+
+    MT_ASSERT(list->field_count <= MT_ARRAY_LEN(packings));
+    for (uint32_t f = 0; f < list->field_count; f++) {
+        for (uint32_t i = 0; i < count; i++)
+            numbers[f * count + i] = number_of(array + i * list->element_bytes, &list->fields[f]);
+        packings[f] = packing_of(numbers + (size_t)f * count, count);
+        packings[f].at = bits;
+        bits += packings[f].width;
+    }
+    words = count * bits / 64 + 2;
+    if (!*packed || (*packed)->room_words < words) {
+        *packed = mt_arena_alloc(arena, sizeof **packed + list->field_count * sizeof *packings +
+                                            words * sizeof(uint64_t));
+        (*packed)->room_words = words;
+    }
+    (*packed)->element_bits = bits;
+    memcpy((*packed)->fields, packings, list->field_count * sizeof *packings);
+    memset(words_of(*packed, list), 0, words * sizeof(uint64_t));
+    for (uint32_t f = 0; f < list->field_count; f++)
+        for (uint32_t i = 0; i < count; i++)
+            add_bits(words_of(*packed, list), (size_t)i * bits + packings[f].at,
+                     (numbers[f * count + i] - packings[f].base) >> packings[f].shift);
+    free(numbers);
+}
+
+void mt_list_get(const struct mt_rank_record *record, const struct mt_record_list *list, uint32_t i,
+                 void *element)
+{
+    const struct mt_packed_list *packed = list->packed < 0 ? NULL : record->packed[list->packed];
+
+    MT_ASSERT(i < mt_list_count(record, list) && list->element_bytes <= MT_ELEMENT_BYTES);
+    if (!packed) {
+        memcpy(element,
+               (const unsigned char *)mt_list_array(record, list) + i * list->element_bytes,
+               list->element_bytes);
+        return;
+    }
+    for (uint32_t f = 0; f < list->field_count; f++) {
+        const struct packing *packing = &packed->fields[f];
+        uint64_t value =
+            packing->base + (bits_at(words_of(packed, list),
+                                     (size_t)i * packed->element_bits + packing->at, packing->width)
+                             << packing->shift);
+        uint32_t number = (uint32_t)value - (list->fields[f].kind == MT_FIELD_PATH);
+        unsigned char *at = (unsigned char *)element + list->fields[f].offset;
+
+        if (size_of(&list->fields[f]) == sizeof value)
+            memcpy(at, &value, sizeof value);
+        else
+            memcpy(at, &number, sizeof number);
+    }
+}
+
+void mt_list_read(const struct mt_rank_record *record, const struct mt_record_list *list,
+                  void *array)
+{
+    for (uint32_t i = 0; i < mt_list_count(record, list); i++)
+        mt_list_get(record, list, i, (unsigned char *)array + i * list->element_bytes);
+}
+
+void mt_list_write(struct mt_rank_record *record, const struct mt_record_list *list,
+                   const void *array, bool packs, struct mt_arena *arena)
+{
+    uint32_t count = mt_list_count(record, list);
+
+    if (!count)
+        return;
+    if (list->packed >= 0 && (packs || record->packed[list->packed])) {
+        pack(record, list, array, arena);
+        mt_list_set(record, list, NULL, count);
+        return;
+    }
+    if (!mt_list_array(record, list))
+        mt_list_set(record, list, mt_arena_array(arena, count, list->element_bytes), count);
+    memcpy(mt_list_array(record, list), array, count * list->element_bytes);
+}
+
+void mt_list_forget(struct mt_rank_record *record, const struct mt_record_list *list)
+{
+    mt_list_set(record, list, NULL, mt_list_count(record, list));
+    if (list->packed >= 0)
+        record->packed[list->packed] = NULL;
+}
+
+struct mt_rank_record mt_rank_record_open(const struct mt_rank_record *record,
+                                          struct mt_record_room *room)
+{
+    struct mt_rank_record open = *record;
+
+    for (uint32_t i = 0; i < mt_record_list_count; i++) {
+        const struct mt_record_list *list = &mt_record_lists[i];
+
+        if (list->packed < 0 || !record->packed[list->packed])
+            continue;
+        mt_list_read(record, list, room->lists[list->packed]);
+        mt_list_forget(&open, list);
+        mt_list_set(&open, list, room->lists[list->packed], mt_list_count(record, list));
+    }
+    return open;
+}
+
+#define DEFINE_AT(name, type, list)                                                                \
+    struct type name(const struct mt_rank_record *record, uint32_t i)                              \
+    {                                                                                              \
+        struct type element;                                                                       \
+                                                                                                   \
+        mt_list_get(record, &mt_record_lists[list], i, &element);                                  \
+        return element;                                                                            \
+    }
+
+DEFINE_AT(mt_step_at, mt_record_step, LIST_STEPS)
+DEFINE_AT(mt_column_at, mt_record_column, LIST_COLUMNS)
+DEFINE_AT(mt_level_at, mt_record_level, LIST_LEVELS)
+DEFINE_AT(mt_leaf_at, mt_record_leaf, LIST_LEAVES)

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "arena.h"
 #include "counters.h"
 #include "holding.h"
 #include "identity.h"
@@ -188,6 +189,10 @@ struct mt_rank_record {
     uint32_t communicator_count;
     struct mt_record_finding *findings; /* by id, then bytes descending */
     uint32_t finding_count;
+
+    /* Steps, columns, levels and leaves of a record in packed form, which takes a quarter of their
+     * arrays. NULL: the list has an array, or is empty. Read them with mt_step_at and so on. */
+    struct mt_packed_list *packed[4];
 };
 
 /* The fields of a record as tables. All code that compares, copies, writes or reads records
@@ -219,8 +224,13 @@ struct mt_record_list {
     size_t array_offset, count_offset, element_bytes; /* in the record; count is a uint32_t */
     const struct mt_record_field *fields;             /* of an element */
     uint32_t field_count;
-    uint32_t most; /* elements that a list may have */
+    uint32_t most;  /* elements that a list may have */
+    int packed;     /* index into `packed` of the record; -1: never packed */
+    bool has_links; /* to texts or paths of the set */
 };
+#define MT_ELEMENT_BYTES sizeof(struct mt_record_step) /* of the largest element */
+#define MT_LIST_BYTES                                                                              \
+    ((size_t)MT_RECORD_LEVELS * sizeof(struct mt_record_level)) /* of the longest */
 
 /* Fields and lists of struct mt_rank_record, in the order in which records are compared. */
 extern const struct mt_record_field mt_record_fields[];
@@ -242,5 +252,33 @@ void *mt_list_array(const struct mt_rank_record *record, const struct mt_record_
 uint32_t mt_list_count(const struct mt_rank_record *record, const struct mt_record_list *list);
 void mt_list_set(struct mt_rank_record *record, const struct mt_record_list *list, void *array,
                  uint32_t count);
+
+/* Copies element i of a list, packed or not. O(fields). */
+void mt_list_get(const struct mt_rank_record *record, const struct mt_record_list *list, uint32_t i,
+                 void *element);
+
+/* Copies a whole list to `array`, which has room for MT_LIST_BYTES. */
+void mt_list_read(const struct mt_rank_record *record, const struct mt_record_list *list,
+                  void *array);
+
+/* Replaces the elements of a list, whose number stays. The list is packed if it was or if
+ * `pack` is set. Uses its old memory if that suffices, otherwise the arena. */
+void mt_list_write(struct mt_rank_record *record, const struct mt_record_list *list,
+                   const void *array, bool pack, struct mt_arena *arena);
+
+/* Forgets the memory of a list, so that mt_list_write takes other memory. */
+void mt_list_forget(struct mt_rank_record *record, const struct mt_record_list *list);
+
+/* Returns the record with arrays instead of packed lists. They are in `room`. */
+struct mt_record_room {
+    uint64_t lists[4][MT_LIST_BYTES / sizeof(uint64_t)];
+};
+struct mt_rank_record mt_rank_record_open(const struct mt_rank_record *record,
+                                          struct mt_record_room *room);
+
+struct mt_record_step mt_step_at(const struct mt_rank_record *record, uint32_t i);
+struct mt_record_column mt_column_at(const struct mt_rank_record *record, uint32_t i);
+struct mt_record_level mt_level_at(const struct mt_rank_record *record, uint32_t i);
+struct mt_record_leaf mt_leaf_at(const struct mt_rank_record *record, uint32_t i);
 
 #endif

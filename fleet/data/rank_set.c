@@ -11,6 +11,7 @@
 #include "rank_record.h"
 #include "rank_set.h"
 #include "sorted.h"
+#include "util.h"
 
 /* The canonical form of a set: equal sets have the same order of paths and records. */
 
@@ -26,26 +27,35 @@ struct placing {
     struct mt_rank_set *set;
     struct placed_path *paths; /* that a record names, and their callers */
     uint32_t count;
-    uint32_t *depths; /* by old index */
-    uint32_t *places; /* by old index; MT_NO_PATH = not used */
+    uint32_t *depths;    /* by old index */
+    uint32_t *places;    /* by old index; MT_NO_PATH = not used */
+    unsigned char *room; /* MT_LIST_BYTES */
 };
 
-/* Calls `visit` for each path that the record names. */
-static void each_path(struct mt_rank_record *record,
+/* Calls `visit` for each path that the record names. `is_moved`: it changes them. */
+static void each_path(struct mt_rank_record *record, bool is_moved,
                       void (*visit)(struct placing *, void *object, const struct mt_record_field *),
                       struct placing *placing)
 {
+    unsigned char *array = placing->room;
+
     for (uint32_t i = 0; i < mt_record_field_count; i++)
         if (mt_record_fields[i].kind == MT_FIELD_PATH)
             visit(placing, record, &mt_record_fields[i]);
     for (uint32_t i = 0; i < mt_record_list_count; i++) {
         const struct mt_record_list *list = &mt_record_lists[i];
-        unsigned char *array = mt_list_array(record, list);
         uint32_t count = mt_list_count(record, list);
 
+        if (!list->has_links)
+            continue;
+        mt_list_read(record, list, array);
         for (uint32_t f = 0; f < list->field_count; f++)
             for (uint32_t k = 0; k < count && list->fields[f].kind == MT_FIELD_PATH; k++)
                 visit(placing, array + k * list->element_bytes, &list->fields[f]);
+        if (list->array_offset == offsetof(struct mt_rank_record, leaves) && is_moved && count)
+            qsort(array, count, list->element_bytes, mt_record_leaf_compare);
+        if (is_moved)
+            mt_list_write(record, list, array, false, &placing->set->arena);
     }
 }
 
@@ -137,14 +147,15 @@ static void order_paths(struct placing *placing)
     placing->paths = mt_memory_new(room * sizeof *placing->paths);
     placing->depths = mt_memory_new(room * sizeof *placing->depths);
     placing->places = mt_memory_new(room * sizeof *placing->places);
+    placing->room = mt_memory_new(MT_LIST_BYTES);
     memset(placing->places, 0xff, room * sizeof *placing->places);
     for (uint32_t i = 0; i < set->record_count; i++)
-        each_path(&set->records[i], mark_used, placing);
+        each_path(&set->records[i], false, mark_used, placing);
     collect_used(placing);
     give_places(placing);
     rebuild_paths(placing);
     for (uint32_t i = 0; i < set->record_count; i++)
-        each_path(&set->records[i], move_path, placing);
+        each_path(&set->records[i], true, move_path, placing);
 }
 
 static int compare_fields(const void *a, const void *b, const struct mt_record_field *fields,
@@ -175,13 +186,14 @@ static int compare_lists(const struct mt_rank_record *a, const struct mt_rank_re
                          const struct mt_record_list *list)
 {
     uint32_t x = mt_list_count(a, list), y = mt_list_count(b, list);
-    const unsigned char *left = mt_list_array(a, list), *right = mt_list_array(b, list);
+    uint64_t left[MT_ELEMENT_BYTES / sizeof(uint64_t)], right[MT_ARRAY_LEN(left)];
 
     for (uint32_t i = 0; i < x && i < y; i++) {
-        int difference =
-            compare_fields(left + i * list->element_bytes, right + i * list->element_bytes,
-                           list->fields, list->field_count);
+        int difference;
 
+        mt_list_get(a, list, i, left);
+        mt_list_get(b, list, i, right);
+        difference = compare_fields(left, right, list->fields, list->field_count);
         if (difference)
             return difference;
     }
@@ -222,10 +234,7 @@ void mt_rank_set_sort(struct mt_rank_set *set)
     free(placing.paths);
     free(placing.depths);
     free(placing.places);
-    for (uint32_t i = 0; i < set->record_count; i++)
-        if (set->records[i].leaf_count)
-            qsort(set->records[i].leaves, set->records[i].leaf_count,
-                  sizeof *set->records[i].leaves, mt_record_leaf_compare);
+    free(placing.room);
     if (set->record_count)
         qsort(set->records, set->record_count, sizeof *set->records, by_record);
     drop_repeats(set);
@@ -336,25 +345,33 @@ static bool leaves_are_distinct(const struct mt_rank_record *record, const char 
 
 static bool records_are_in_order(const struct mt_rank_set *set, const char **why)
 {
-    for (uint32_t i = 0; i < set->record_count; i++)
-        MT_SOUND(why, leaves_ascend(set->records[i].leaves, set->records[i].leaf_count));
     for (uint32_t i = 1; i < set->record_count; i++)
         MT_SOUND(why, mt_rank_record_compare(&set->records[i - 1], &set->records[i]) < 0);
     return true;
 }
 
+static bool record_is_sound(const struct mt_rank_set *set, const struct mt_rank_record *record,
+                            const char **why)
+{
+    MT_SOUND(why, !set->is_sorted || leaves_ascend(record->leaves, record->leaf_count));
+    return fields_are_sound(set, record, mt_record_fields, mt_record_field_count, why) &&
+           lists_are_sound(set, record, why) && leaves_are_distinct(record, why) &&
+           sums_close(record, why);
+}
+
 bool mt_rank_set_is_sound(const struct mt_rank_set *set, const char **why)
 {
-    if (!paths_are_sound(set, why))
-        return false;
-    for (uint32_t i = 0; i < set->record_count; i++) {
-        const struct mt_rank_record *record = &set->records[i];
+    struct mt_record_room *room = mt_memory_new(sizeof *room);
+    bool is_sound = paths_are_sound(set, why);
 
-        if (!fields_are_sound(set, record, mt_record_fields, mt_record_field_count, why) ||
-            !lists_are_sound(set, record, why) || !leaves_are_distinct(record, why) ||
-            !sums_close(record, why))
-            return false;
+    for (uint32_t i = 0; i < set->record_count && is_sound; i++) {
+        const struct mt_rank_record record = mt_rank_record_open(&set->records[i], room);
+
+        is_sound = record_is_sound(set, &record, why);
     }
+    free(room);
+    if (!is_sound)
+        return false;
     return !set->is_sorted || records_are_in_order(set, why);
 }
 
@@ -414,41 +431,38 @@ static void own_fields(struct mt_rank_set *set, void *object, const struct mt_re
     }
 }
 
-/* The arrays of the record, in the arena of the set. */
-static void copy_lists(struct mt_rank_set *set, struct mt_rank_record *record)
-{
-    for (uint32_t i = 0; i < mt_record_list_count; i++) {
-        const struct mt_record_list *list = &mt_record_lists[i];
-        uint32_t count = mt_list_count(record, list);
-        unsigned char *array = NULL;
+/* How records become those of a set. */
+struct adding {
+    const uint32_t *map; /* as in own_fields */
+    bool is_moved;       /* the set owns the lists already, and may change them */
+    bool packs;          /* long lists are packed */
+    unsigned char *room; /* MT_LIST_BYTES */
+};
 
-        if (count) {
-            array = mt_arena_array(&set->arena, count, list->element_bytes);
-            memcpy(array, mt_list_array(record, list), count * list->element_bytes);
-        }
-        mt_list_set(record, list, array, count);
-    }
+static void own_list(struct mt_rank_set *set, struct mt_rank_record *record,
+                     const struct mt_record_list *list, const struct adding *adding)
+{
+    bool is_packed = list->packed >= 0 && record->packed[list->packed];
+
+    if (adding->is_moved && !list->has_links)
+        return;
+    mt_list_read(record, list, adding->room);
+    for (uint32_t i = 0; i < mt_list_count(record, list) && list->has_links; i++)
+        own_fields(set, adding->room + i * list->element_bytes, list->fields, list->field_count,
+                   adding->map);
+    if (!adding->is_moved)
+        mt_list_forget(record, list);
+    mt_list_write(record, list, adding->room, is_packed || adding->packs, &set->arena);
 }
 
-static void own_list(struct mt_rank_set *set, const struct mt_rank_record *record,
-                     const struct mt_record_list *list, const uint32_t *map)
-{
-    uint32_t count = mt_list_count(record, list);
-    unsigned char *array = mt_list_array(record, list);
-
-    for (uint32_t i = 0; i < count; i++)
-        own_fields(set, array + i * list->element_bytes, list->fields, list->field_count, map);
-}
-
-/* Adds a record whose arrays the set owns, and may change. */
-static void add_owned(struct mt_rank_set *set, const struct mt_rank_record *record,
-                      const uint32_t *map)
+static void add(struct mt_rank_set *set, const struct mt_rank_record *record,
+                const struct adding *adding)
 {
     struct mt_rank_record copy = *record;
 
-    own_fields(set, &copy, mt_record_fields, mt_record_field_count, map);
+    own_fields(set, &copy, mt_record_fields, mt_record_field_count, adding->map);
     for (uint32_t i = 0; i < mt_record_list_count; i++)
-        own_list(set, &copy, &mt_record_lists[i], map);
+        own_list(set, &copy, &mt_record_lists[i], adding);
     if (set->record_count == UINT32_MAX)
         mt_memory_end();
     if (set->record_count == set->record_capacity)
@@ -458,18 +472,22 @@ static void add_owned(struct mt_rank_set *set, const struct mt_rank_record *reco
     set->is_sorted = false;
 }
 
-static void add_copy(struct mt_rank_set *set, const struct mt_rank_record *record,
-                     const uint32_t *map)
+static void add_one(struct mt_rank_set *set, const struct mt_rank_record *record, bool packs)
 {
-    struct mt_rank_record copy = *record;
+    const struct adding adding = {.packs = packs, .room = mt_memory_new(MT_LIST_BYTES)};
 
-    copy_lists(set, &copy);
-    add_owned(set, &copy, map);
+    add(set, record, &adding);
+    free(adding.room);
 }
 
 void mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_record *record)
 {
-    add_copy(set, record, NULL);
+    add_one(set, record, false);
+}
+
+void mt_rank_set_add_packed(struct mt_rank_set *set, const struct mt_rank_record *record)
+{
+    add_one(set, record, true);
 }
 
 /* Fills `map` with the path of `set` for each path of `other`. */
@@ -484,22 +502,22 @@ static void map_paths(struct mt_rank_set *set, const struct mt_rank_set *other, 
     }
 }
 
-static void add_records(struct mt_rank_set *set, const struct mt_rank_set *other,
-                        void (*add)(struct mt_rank_set *, const struct mt_rank_record *,
-                                    const uint32_t *map))
+static void add_records(struct mt_rank_set *set, const struct mt_rank_set *other, bool is_moved)
 {
     uint32_t *map = mt_memory_new(((size_t)other->path_count + 1) * sizeof *map);
+    const struct adding adding = {map, is_moved, true, mt_memory_new(MT_LIST_BYTES)};
 
     map_paths(set, other, map);
     for (uint32_t i = 0; i < other->record_count; i++)
-        add(set, &other->records[i], map);
+        add(set, &other->records[i], &adding);
+    free(adding.room);
     free(map);
 }
 
 void mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other)
 {
     MT_ASSERT(set != other);
-    add_records(set, other, add_copy);
+    add_records(set, other, false);
 }
 
 void mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other)
@@ -512,7 +530,7 @@ void mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other)
         return;
     }
     mt_arena_join(&set->arena, &other->arena);
-    add_records(set, other, add_owned);
+    add_records(set, other, true);
     mt_rank_set_release(other);
 }
 

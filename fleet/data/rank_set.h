@@ -44,7 +44,10 @@ const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path);
 /* Adds a deep copy of the record, whose paths are indexes into this set. */
 void mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_record *record);
 
-/* Adds the records of `other` to `set`. O(bytes of other). */
+/* The same, and packs the long lists of the copy. */
+void mt_rank_set_add_packed(struct mt_rank_set *set, const struct mt_rank_record *record);
+
+/* Adds the records of `other` to `set`, and packs their long lists. O(bytes of other). */
 void mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other);
 
 /* Like mt_rank_set_unite, but moves the records of `other` instead of copying them, which saves the

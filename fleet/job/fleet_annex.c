@@ -44,12 +44,13 @@ static void json_fields(struct mt_json *json, const void *object,
 static void json_list(struct mt_json *json, const struct mt_rank_record *record,
                       const struct mt_record_list *table)
 {
-    const unsigned char *element = mt_list_array(record, table);
+    uint64_t element[MT_ELEMENT_BYTES / sizeof(uint64_t)];
 
     for (struct mt_json_list row = mt_json_rows(json, table->name, mt_list_count(record, table));
-         mt_json_next(&row);)
-        json_fields(json, element + row.i * table->element_bytes, table->fields,
-                    table->field_count);
+         mt_json_next(&row);) {
+        mt_list_get(record, table, (uint32_t)row.i, element);
+        json_fields(json, element, table->fields, table->field_count);
+    }
 }
 
 static void json_paths(struct mt_json *json, const struct mt_rank_set *set)

@@ -76,27 +76,27 @@ static void write_parts(struct mt_database_writer *writer, const struct mt_job_r
     const struct mt_rank_record *record = report->rows[row].record;
 
     for (uint32_t i = 0; i < record->leaf_count; i++) {
-        const struct mt_record_leaf *leaf = &record->leaves[i];
-        bool has_site = leaf->site != MT_NO_PATH;
+        const struct mt_record_leaf leaf = mt_leaf_at(record, i);
+        bool has_site = leaf.site != MT_NO_PATH;
 
         mt_row_u64(writer, row);
-        mt_row_text(writer, mt_role_name(leaf->role));
-        mt_row_text(writer, has_site ? mt_job_site_text(words, report, leaf->site) : NULL);
-        mt_row_u64(writer, leaf->bytes);
-        mt_row_u64(writer, leaf->blocks);
+        mt_row_text(writer, mt_role_name(leaf.role));
+        mt_row_text(writer, has_site ? mt_job_site_text(words, report, leaf.site) : NULL);
+        mt_row_u64(writer, leaf.bytes);
+        mt_row_u64(writer, leaf.blocks);
         mt_row_end(writer, HOLDERS);
     }
     for (uint32_t i = 0; i < record->step_count; i++) {
-        const struct mt_record_step *step = &record->steps[i];
+        const struct mt_record_step step = mt_step_at(record, i);
 
         mt_row_u64(writer, row);
-        mt_row_step(writer, step->first);
-        mt_row_step(writer, step->last);
-        mt_row_u64(writer, step->begin_t_ns);
-        mt_row_u64(writer, step->end_t_ns);
-        mt_row_u64(writer, step->allocated_peak_bytes);
-        mt_row_u64(writer, step->reserved_peak_bytes);
-        mt_row_u64(writer, step->end_allocated_bytes);
+        mt_row_step(writer, step.first);
+        mt_row_step(writer, step.last);
+        mt_row_u64(writer, step.begin_t_ns);
+        mt_row_u64(writer, step.end_t_ns);
+        mt_row_u64(writer, step.allocated_peak_bytes);
+        mt_row_u64(writer, step.reserved_peak_bytes);
+        mt_row_u64(writer, step.end_allocated_bytes);
         mt_row_end(writer, STEPS);
     }
     for (uint32_t i = 0; i < record->owner_count; i++) {

@@ -118,7 +118,7 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set, struct
     status = read_all(fd, &bytes, error);
     close(fd);
     if (status == MT_OK)
-        status = mt_summary_decode(bytes.data, bytes.length, set, error);
+        status = mt_summary_decode_spending(bytes.data, bytes.length, set, error);
     mt_buf_release(&bytes);
     return status;
 }

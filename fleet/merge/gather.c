@@ -62,7 +62,10 @@ static void read_file(struct reader *reader, uint32_t file)
     enum mt_status status = gather->load(gather->context, gather->paths[file], &set, &error);
 
     if (status == MT_OK) {
-        mt_rank_set_unite(&reader->set, &set);
+        if (reader->set.record_count)
+            mt_rank_set_unite(&reader->set, &set);
+        else
+            mt_rank_set_take(&reader->set, &set); /* one large file is not copied */
     } else {
         failure.status = status;
         memcpy(failure.text, error.text, sizeof failure.text);
@@ -188,9 +191,9 @@ static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t 
     return MT_OK;
 }
 
-static enum mt_status read_message(const struct reduction *reduction, const char *bytes,
-                                   size_t length, struct mt_rank_set *set,
-                                   struct mt_gather_failures *failures, struct mt_error *error)
+static enum mt_status read_message(const struct reduction *reduction, char *bytes, size_t length,
+                                   struct mt_rank_set *set, struct mt_gather_failures *failures,
+                                   struct mt_error *error)
 {
     struct message_head head;
     const size_t one = sizeof *failures->list;
@@ -209,7 +212,8 @@ static enum mt_status read_message(const struct reduction *reduction, const char
     status = read_failures(bytes + sizeof head, head.failure_count, reduction->path_count, failures,
                            error);
     begin = sizeof head + (size_t)head.failure_count * one;
-    return status == MT_OK ? mt_summary_decode(bytes + begin, length - begin, set, error) : status;
+    return status == MT_OK ? mt_summary_decode_spending(bytes + begin, length - begin, set, error)
+                           : status;
 }
 
 /* Counts all files of one process as failed. */

@@ -254,8 +254,8 @@ static unsigned level_of(uint64_t bytes, uint64_t most)
 
 static uint64_t column_of(const struct mt_rank_record *record, uint32_t column, bool is_reserved)
 {
-    return is_reserved ? record->columns[column].reserved_bytes
-                       : record->columns[column].allocated_bytes;
+    return is_reserved ? mt_column_at(record, column).reserved_bytes
+                       : mt_column_at(record, column).allocated_bytes;
 }
 
 static void add_levels(struct mt_buf *out, const struct mt_rank_record *record, uint64_t most,
@@ -311,8 +311,8 @@ static void add_curves(struct writer *writer, const struct mt_rank_record *recor
     int64_t allocated, reserved;
 
     for (uint32_t i = 0; i < record->column_count; i++)
-        most = mt_max_u64(most, mt_max_u64(record->columns[i].allocated_bytes,
-                                           record->columns[i].reserved_bytes));
+        most =
+            mt_max_u64(most, mt_max_u64(column_of(record, i, false), column_of(record, i, true)));
     allocated = curve_of(writer, record, most, false);
     reserved = curve_of(writer, record, most, true);
     mt_buf_printf(&writer->ranks, ",\"most\":%llu,\"allocated\":%lld,\"reserved\":%lld",
@@ -326,11 +326,12 @@ static void add_steps(struct mt_buf *out, const struct mt_rank_record *record)
 
     mt_buf_add_text(out, ",\"steps\":[");
     for (uint32_t i = 0; i < record->step_count; i += stride)
-        mt_buf_printf(
-            out, "%s%lld,%llu", i ? "," : "", (long long)record->steps[i].first,
-            (unsigned long long)mt_sub_or_0_u64(record->steps[i].begin_t_ns, record->begin_t_ns));
+        mt_buf_printf(out, "%s%lld,%llu", i ? "," : "", (long long)mt_step_at(record, i).first,
+                      (unsigned long long)mt_sub_or_0_u64(mt_step_at(record, i).begin_t_ns,
+                                                          record->begin_t_ns));
     mt_buf_printf(out, "],\"last\":%lld",
-                  record->step_count ? (long long)record->steps[record->step_count - 1].last : -1);
+                  record->step_count ? (long long)mt_step_at(record, record->step_count - 1).last
+                                     : -1);
 }
 
 /* The bytes of a rank that a site holds in a role. Call paths with the same site are merged. */
@@ -350,9 +351,9 @@ static uint32_t find_holders(struct holder *holders, const struct mt_rank_record
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < record->leaf_count; i++) {
-        const struct mt_record_leaf *leaf = &record->leaves[i];
+        const struct mt_record_leaf leaf = mt_leaf_at(record, i);
 
-        holders[i] = (struct holder){leaf->site, leaf->role, leaf->bytes, leaf->blocks};
+        holders[i] = (struct holder){leaf.site, leaf.role, leaf.bytes, leaf.blocks};
     }
     qsort(holders, record->leaf_count, sizeof *holders, compare_sites);
     for (uint32_t i = 0; i < record->leaf_count; i++) {

@@ -2,6 +2,7 @@
  * length, one zstd frame. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -159,16 +160,83 @@ static void insert_texts(const struct mt_strings *texts, struct mt_buf *out, siz
 enum mt_status mt_summary_payload_write(const struct mt_rank_set *set, struct mt_buf *out)
 {
     struct payload_writer writer = {.body = out, .status = MT_OK};
+    struct mt_record_room *room = mt_memory_new(sizeof *room);
     size_t begin = out->length;
 
     add_paths(&writer, set);
     add_varint(out, set->record_count);
-    for (uint32_t i = 0; i < set->record_count; i++)
-        add_record(&writer, &set->records[i]);
+    for (uint32_t i = 0; i < set->record_count; i++) {
+        const struct mt_rank_record record = mt_rank_record_open(&set->records[i], room);
+
+        add_record(&writer, &record);
+    }
     if (writer.status == MT_OK)
         insert_texts(&writer.texts, out, begin);
     mt_strings_release(&writer.texts);
+    free(room);
     return writer.status;
+}
+
+/* A payload is decompressed as far as it is read. What was read and, if the caller agrees, what was
+ * decompressed goes back to the host: in a job of many ranks each takes as much memory as the
+ * records. */
+struct inflating {
+    ZSTD_DCtx *zstd;
+    ZSTD_inBuffer in;
+    ZSTD_outBuffer out; /* size: of the whole payload */
+    uint32_t crc;       /* of the payload so far */
+    bool has_ended, has_failed;
+    bool spends; /* gives back `in` */
+    const uint8_t *in_kept, *out_kept;
+};
+
+enum { INFLATED_BYTES = 1 << 18, ALIGNED_BYTES = 1 << 16, GIVEN_BYTES = 1 << 20 };
+
+/* Makes the memory between *kept and `end` zero if it is large. */
+static void give_back(const uint8_t **kept, const uint8_t *end)
+{
+    uintptr_t from = mt_round_up((uintptr_t)*kept, ALIGNED_BYTES);
+    uintptr_t to = (uintptr_t)end / ALIGNED_BYTES * ALIGNED_BYTES;
+
+    if (to < from + GIVEN_BYTES)
+        return;
+    (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    *kept = end;
+}
+
+/* One call of zstd, with room for `room` bytes. */
+static void inflate(struct inflating *source, size_t room)
+{
+    ZSTD_outBuffer out = {source->out.dst, source->out.pos + room, source->out.pos};
+    size_t before = source->in.pos, result = ZSTD_decompressStream(source->zstd, &out, &source->in);
+
+    if (ZSTD_isError(result) && ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
+        mt_memory_end();
+    source->crc =
+        mt_crc32_add(source->crc, (uint8_t *)out.dst + source->out.pos, out.pos - source->out.pos);
+    source->has_ended = result == 0;
+    source->has_failed =
+        ZSTD_isError(result) || (result && out.pos == source->out.pos && source->in.pos == before);
+    source->out.pos = out.pos;
+    if (source->spends)
+        give_back(&source->in_kept, (const uint8_t *)source->in.src + source->in.pos);
+}
+
+/* Decompresses at least `bytes` of the payload, or all. Returns false if it cannot. */
+static bool inflate_to(struct inflating *source, size_t bytes)
+{
+    while (source->out.pos < bytes && !source->has_ended && !source->has_failed)
+        inflate(source, (size_t)mt_min_u64(INFLATED_BYTES, source->out.size - source->out.pos));
+    return source->out.pos >= bytes;
+}
+
+/* Returns false if the frame does not have exactly the bytes of the payload. */
+static bool inflate_rest(struct inflating *source)
+{
+    (void)inflate_to(source, source->out.size);
+    while (!source->has_ended && !source->has_failed)
+        inflate(source, 0);
+    return !source->has_failed && source->out.pos == source->out.size;
 }
 
 /* Reads a payload into a set. Each count is at most the number of remaining bytes, since an item
@@ -177,10 +245,12 @@ enum mt_status mt_summary_payload_write(const struct mt_rank_set *set, struct mt
 /* A byte of a hostile payload may become a text, a path or a record of many bytes. These counts
  * keep what is decoded below about 1 GiB beside the payload, and hold jobs of 65,536 ranks whose
  * call paths all differ from rank to rank. */
+enum { MAX_RECORD_BYTES = 1 << 18 }; /* lists of at most MT_LIST_BYTES, with longer numbers */
 enum { MAX_LIST_FIELDS = 8, MOST_TEXTS = 1 << 22, MOST_PATHS = 1 << 24, MOST_RECORDS = 1 << 18 };
 
 struct payload_reader {
     struct mt_cursor at;
+    struct inflating *source; /* NULL: the payload is complete */
     struct mt_arena texts_arena;
     const char **texts;
     uint32_t *lengths;
@@ -201,10 +271,27 @@ static enum mt_status refuse(struct payload_reader *reader, const char *reason)
     return MT_ERR_FORMAT;
 }
 
+/* Makes the next bytes readable. */
+static enum mt_status provide(struct payload_reader *reader, uint64_t bytes)
+{
+    struct inflating *source = reader->source;
+    size_t at;
+
+    if (!source)
+        return MT_OK;
+    at = (size_t)(reader->at.at - (const uint8_t *)source->out.dst);
+    give_back(&source->out_kept, reader->at.at);
+    bytes = mt_min_u64(bytes, mt_cursor_left(&reader->at));
+    return inflate_to(source, at + (size_t)bytes) ? MT_OK : refuse(reader, "it ends early");
+}
+
 static enum mt_status read_count(struct payload_reader *reader, uint64_t most, uint32_t *count)
 {
-    uint64_t value = mt_cursor_varint(&reader->at);
+    uint64_t value;
 
+    if (provide(reader, MT_VARINT_MAX_BYTES) != MT_OK)
+        return MT_ERR_FORMAT;
+    value = mt_cursor_varint(&reader->at);
     if (reader->at.bad || value > mt_cursor_left(&reader->at) || value > most)
         return refuse(reader, "a count is too large");
     *count = (uint32_t)value;
@@ -213,9 +300,15 @@ static enum mt_status read_count(struct payload_reader *reader, uint64_t most, u
 
 static enum mt_status read_text(struct payload_reader *reader, uint32_t i)
 {
-    uint64_t length = mt_cursor_varint(&reader->at);
-    const uint8_t *bytes = mt_cursor_take(&reader->at, length);
+    const uint8_t *bytes;
+    uint64_t length;
 
+    if (provide(reader, MT_VARINT_MAX_BYTES) != MT_OK)
+        return MT_ERR_FORMAT;
+    length = mt_cursor_varint(&reader->at);
+    if (provide(reader, length) != MT_OK)
+        return MT_ERR_FORMAT;
+    bytes = mt_cursor_take(&reader->at, length);
     if (!bytes || length > UINT32_MAX)
         return refuse(reader, "a text is cut short");
     if (memchr(bytes, 0, (size_t)length))
@@ -257,6 +350,8 @@ static enum mt_status read_path(struct payload_reader *reader, uint32_t i, uint6
     uint32_t text, parent;
     enum mt_status status;
 
+    if (provide(reader, 2 * MT_VARINT_MAX_BYTES) != MT_OK)
+        return MT_ERR_FORMAT;
     *number += mt_unzigzag(mt_cursor_varint(&reader->at));
     if (reader->at.bad || *number > i)
         return refuse(reader, "a call path has no parent of that number");
@@ -364,14 +459,16 @@ static enum mt_status read_list(struct payload_reader *reader, struct mt_rank_re
 static enum mt_status read_record(struct payload_reader *reader)
 {
     struct mt_rank_record record = {0};
-    enum mt_status status = read_fields(reader, &record);
+    enum mt_status status = provide(reader, MAX_RECORD_BYTES);
 
+    if (status == MT_OK)
+        status = read_fields(reader, &record);
     for (uint32_t i = 0; i < mt_record_list_count && status == MT_OK; i++)
         status = read_list(reader, &record, &mt_record_lists[i]);
     if (status == MT_OK && reader->at.bad)
         status = refuse(reader, "a record is cut short");
     if (status == MT_OK)
-        mt_rank_set_add(reader->set, &record);
+        mt_rank_set_add_packed(reader->set, &record);
     mt_arena_release(&reader->lists);
     return status;
 }
@@ -388,10 +485,8 @@ static enum mt_status read_records(struct payload_reader *reader)
     return status;
 }
 
-static enum mt_status read_payload_of(const struct mt_cursor *at, uint32_t field_count,
-                                      struct mt_rank_set *set, const char **reason)
+static enum mt_status read_payload_of(struct payload_reader reader, const char **reason)
 {
-    struct payload_reader reader = {.at = *at, .set = set, .field_count = field_count};
     enum mt_status status = read_texts(&reader);
 
     if (status == MT_OK)
@@ -409,8 +504,10 @@ static enum mt_status read_payload_of(const struct mt_cursor *at, uint32_t field
 enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
                                        const char **reason)
 {
-    return read_payload_of(&(struct mt_cursor){bytes, bytes + length, false}, mt_record_field_count,
-                           set, reason);
+    return read_payload_of((struct payload_reader){.at = {bytes, bytes + length, false},
+                                                   .set = set,
+                                                   .field_count = mt_record_field_count},
+                           reason);
 }
 
 enum {
@@ -504,38 +601,38 @@ static enum mt_status check_header(const uint8_t *bytes, size_t length, struct m
     return MT_OK;
 }
 
-/* *payload is malloc'd. */
-static enum mt_status decompress(const uint8_t *bytes, size_t length, uint8_t **payload,
-                                 struct mt_error *error)
-{
-    size_t raw = (size_t)mt_get_u64(bytes + LENGTH_AT), got;
-    const uint8_t *frame = bytes + HEADER_BYTES;
-    size_t frame_bytes = length - HEADER_BYTES;
-
-    if (ZSTD_findFrameCompressedSize(frame, frame_bytes) != frame_bytes)
-        return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES,
-                       "the summary is cut short, or bytes follow its end");
-    *payload = mt_memory_new(raw + 1);
-    got = ZSTD_decompress(*payload, raw, frame, frame_bytes);
-    if (ZSTD_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
-        mt_memory_end();
-    if (got != raw)
-        return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES, "the summary cannot be decompressed");
-    if (mt_crc32(*payload, raw) != mt_get_u32(bytes + CHECKSUM_AT))
-        return mt_fail(error, MT_ERR_FORMAT, CHECKSUM_AT,
-                       "the checksum of the summary does not match");
-    return MT_OK;
-}
-
-/* `header`: of the file. */
-static enum mt_status read_payload(const uint8_t *header, const uint8_t *payload,
+/* Reads the records into an empty set. */
+static enum mt_status read_payload(const uint8_t *bytes, size_t length, bool spends,
                                    struct mt_rank_set *read, struct mt_error *error)
 {
+    size_t raw = (size_t)mt_get_u64(bytes + LENGTH_AT), frame_bytes = length - HEADER_BYTES;
+    bool is_old = mt_get_u32(bytes + VERSION_AT) == OLD_VERSION, is_whole;
+    struct inflating source = {.in = {bytes + HEADER_BYTES, frame_bytes, 0}, .spends = spends};
+    struct payload_reader reader = {
+        .source = &source, .set = read, .field_count = mt_record_field_count - is_old};
+    uint32_t crc = mt_get_u32(bytes + CHECKSUM_AT);
     const char *reason = "";
-    bool is_old = mt_get_u32(header + VERSION_AT) == OLD_VERSION;
-    struct mt_cursor at = {payload, payload + mt_get_u64(header + LENGTH_AT), false};
-    enum mt_status status = read_payload_of(&at, mt_record_field_count - is_old, read, &reason);
+    enum mt_status status;
 
+    if (ZSTD_findFrameCompressedSize(source.in.src, frame_bytes) != frame_bytes)
+        return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES,
+                       "the summary is cut short, or bytes follow its end");
+    source.out = (ZSTD_outBuffer){mt_memory_new(raw + 1), raw, 0};
+    source.in_kept = source.in.src;
+    reader.at.at = source.out_kept = source.out.dst;
+    reader.at.end = reader.at.at + raw;
+    source.zstd = ZSTD_createDCtx();
+    if (!source.zstd)
+        mt_memory_end();
+    status = read_payload_of(reader, &reason);
+    is_whole = inflate_rest(&source);
+    ZSTD_freeDCtx(source.zstd);
+    free(source.out.dst);
+    if (!is_whole)
+        return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES, "the summary cannot be decompressed");
+    if (source.crc != crc)
+        return mt_fail(error, MT_ERR_FORMAT, CHECKSUM_AT,
+                       "the checksum of the summary does not match");
     if (status == MT_OK && !mt_rank_set_is_sound(read, &reason))
         status = MT_ERR_FORMAT;
     if (status == MT_ERR_FORMAT)
@@ -543,20 +640,28 @@ static enum mt_status read_payload(const uint8_t *header, const uint8_t *payload
     return status == MT_OK ? MT_OK : mt_fail(error, status, MT_NO_OFFSET, "%s", reason);
 }
 
-enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
-                                 struct mt_error *error)
+static enum mt_status decode(const void *bytes, size_t length, bool spends, struct mt_rank_set *set,
+                             struct mt_error *error)
 {
     struct mt_rank_set read = {0};
-    uint8_t *payload = NULL;
     enum mt_status status = check_header(bytes, length, error);
 
     if (status == MT_OK)
-        status = decompress(bytes, length, &payload, error);
-    if (status == MT_OK)
-        status = read_payload(bytes, payload, &read, error);
-    free(payload);
+        status = read_payload(bytes, length, spends, &read, error);
     if (status == MT_OK)
         mt_rank_set_take(set, &read);
     mt_rank_set_release(&read);
     return status;
+}
+
+enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
+                                 struct mt_error *error)
+{
+    return decode(bytes, length, false, set, error);
+}
+
+enum mt_status mt_summary_decode_spending(void *bytes, size_t length, struct mt_rank_set *set,
+                                          struct mt_error *error)
+{
+    return decode(bytes, length, true, set, error);
 }

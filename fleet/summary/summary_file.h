@@ -20,6 +20,11 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
 enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
                                  struct mt_error *error) MT_MUST_USE;
 
+/* The same for bytes of this process's own memory, which are undefined afterwards: their memory
+ * goes back to the host while they are decoded. */
+enum mt_status mt_summary_decode_spending(void *bytes, size_t length, struct mt_rank_set *set,
+                                          struct mt_error *error) MT_MUST_USE;
+
 /* The uncompressed contents of a summary's file: texts, call paths and records
  * (docs/internals/rank-summary.md, "The payload"). These functions only read and write memory.
  * Private to summary_file.c. */
