@@ -90,12 +90,13 @@ struct mt_policy_ops {
     enum mt_status (*restored)(struct mt_policy *policy);
 
     /* For replays that share their beginning (one_replay.h). `copy` returns an instance in the same
-     * state, on a copy of the device. `most_growth` returns the most bytes by which a sum that a
-     * request of this size compares with the limit can exceed the reserved bytes before it, as long
-     * as the limit refuses nothing; UINT64_MAX = the limit may have other effects. Both are NULL if
-     * the policy cannot be copied. */
+     * state, on a copy of the device. `most_tested` returns a bound of the sums that this request
+     * compares with the limit if its group (lane.h) begins with an event of kind `first`, as long
+     * as that refuses nothing; 0 = none of them exceeds `limit_bytes`; UINT64_MAX = the limit may
+     * have other effects. Both are NULL if the policy cannot be copied. */
     struct mt_policy *(*copy)(const struct mt_policy *policy, struct mt_device_model *device);
-    uint64_t (*most_growth)(const struct mt_policy *policy, uint64_t size_bytes);
+    uint64_t (*most_tested)(struct mt_policy *policy, const struct mt_policy_request *request,
+                            uint8_t first, uint64_t limit_bytes);
 
     /* Segment events of the trace, only for the policy `recorded`. */
     void (*follow_segment)(struct mt_policy *policy, const struct mt_event *event);

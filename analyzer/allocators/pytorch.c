@@ -639,13 +639,25 @@ static struct mt_policy *copy(const struct mt_policy *policy, struct mt_device_m
     return copied;
 }
 
-static uint64_t most_growth(const struct mt_policy *policy, uint64_t size_bytes)
+static uint64_t most_tested(struct mt_policy *policy, const struct mt_policy_request *request,
+                            uint8_t first, uint64_t limit_bytes)
 {
-    const struct mt_pytorch_config *config = &policy->pytorch.config;
+    const bool flushes = first == MT_EVENT_EMPTY_CACHE || first == MT_EVENT_SEGMENT_FREE ||
+                         first == MT_EVENT_SEGMENT_UNMAP;
+    struct mt_pytorch *self = &policy->pytorch;
+    struct mt_pytorch_search search;
+    uint64_t sum;
 
-    if (size_bytes > MAX_REQUEST || !policy->pytorch.device->only_compares)
+    if (request->size_bytes > MAX_REQUEST || !self->device->only_compares)
         return UINT64_MAX;
-    return mt_pytorch_segment_size(config, mt_pytorch_round_size(config, size_bytes));
+    search = search_for(self, request);
+    sum = mt_pytorch_total(self) + search.segment_bytes;
+    if (sum <= mt_min_u64(limit_bytes, MT_MAX_TOTAL_BYTES))
+        return 0;
+    if (first == MT_EVENT_EMPTY_CACHE ||
+        find_free(self, mt_pytorch_free_list(self, search.pool, search.stream), &search).entry)
+        sum = flushes ? sum - mt_pytorch_releasable(self) : 0;
+    return sum > MT_MAX_TOTAL_BYTES ? UINT64_MAX : sum;
 }
 
 static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
@@ -753,7 +765,7 @@ const struct mt_policy_ops mt_policy_pytorch = {
     .restore_block = restore_block,
     .restored = restored,
     .copy = copy,
-    .most_growth = most_growth,
+    .most_tested = most_tested,
     .counters = counters,
     .own_doubt = own_doubt,
     .is_sound = is_sound,

@@ -445,6 +445,23 @@ static bool is_release(const struct mt_device_base *base)
     return base->kind == MT_EVENT_SEGMENT_FREE || base->kind == MT_EVENT_SEGMENT_UNMAP;
 }
 
+uint64_t mt_pytorch_releasable(struct mt_pytorch *policy)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t pool = 0; pool < mt_min_u64(policy->pool_count, 2); pool++) {
+        collect_pool(policy, &policy->pools[pool]);
+        for (size_t i = 0; i < policy->scratch_count; i++) {
+            const struct mt_block *block = &policy->store.blocks[policy->scratch[i]];
+            const uint64_t ends = block->expandable ? 2 * chunk_bytes(policy, pool) : 0;
+
+            if (block->expandable || !mt_block_is_split(block))
+                bytes += block->size_bytes - mt_min_u64(block->size_bytes, ends);
+        }
+    }
+    return bytes;
+}
+
 /* A private pool releases memory only after the program has deleted it, and a trace shows this only
  * by the releases. Deleting a MemPool flushes only that pool, so the pools, and their order, are
  * those of the recorded group. */

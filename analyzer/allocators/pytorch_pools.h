@@ -107,6 +107,9 @@ enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pyto
 /* These three give memory back to the driver. */
 void mt_pytorch_release_cached(struct mt_pytorch *policy);
 
+/* Returns bytes that a flush of the default pool would release, or less. */
+uint64_t mt_pytorch_releasable(struct mt_pytorch *policy);
+
 /* Sets *released to whether the allocation is worth retrying. */
 void mt_pytorch_release_available(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                   bool *released);

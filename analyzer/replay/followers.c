@@ -54,32 +54,34 @@ static struct mt_lane *copy_lane(const struct mt_lane *lane, uint64_t limit_byte
     return copy;
 }
 
-/* Whether only the limits of two replays differ. */
+/* Whether only the limits of two replays differ, and the leader's is not the smaller one. */
 static bool can_follow(const struct mt_one_replay *replay, const struct mt_one_replay *leader)
 {
     const struct mt_replay_options *a = replay->options, *b = leader->options;
 
-    return !leader->leader && replay->policy.ops == leader->policy.ops &&
-           replay->policy.ops->copy && a->policy && b->policy && !strcmp(a->policy, b->policy) &&
-           a->limit_bytes && b->limit_bytes && a->blind == b->blind &&
+    return replay->policy.ops == leader->policy.ops && replay->policy.ops->copy && a->policy &&
+           b->policy && !strcmp(a->policy, b->policy) && a->limit_bytes &&
+           b->limit_bytes >= a->limit_bytes && a->blind == b->blind &&
            a->order.rule == b->order.rule && a->order.seed == b->order.seed &&
            replay->foresight == leader->foresight && !a->verify && !b->verify &&
            !a->most_reserved_bytes && !b->most_reserved_bytes;
 }
 
-void mt_one_replay_follow(struct mt_one_replay *list, struct mt_one_replay *replay)
+static void share(struct mt_one_replay *leader, const struct mt_one_replay *follower)
 {
-    struct mt_one_replay *leader = list;
+    const uint64_t least = leader->shared_limit_bytes, limit = follower->options->limit_bytes;
 
-    while (leader < replay && !can_follow(replay, leader))
-        leader++;
-    if (leader == replay)
+    leader->shared_limit_bytes = least ? mt_min_u64(least, limit) : limit;
+}
+
+void mt_one_replay_follow(struct mt_one_replay *replay, struct mt_one_replay *before)
+{
+    struct mt_one_replay *leader = before->leader ? before->leader : before;
+
+    if (!can_follow(replay, leader))
         return;
     replay->leader = leader;
-    if (!leader->shared_limit_bytes)
-        leader->shared_limit_bytes = mt_min_u64(leader->options->limit_bytes, MT_MAX_TOTAL_BYTES);
-    leader->shared_limit_bytes =
-        mt_min_u64(leader->shared_limit_bytes, replay->options->limit_bytes);
+    share(leader, replay);
 }
 
 void mt_one_replay_leave(struct mt_one_replay *follower)
@@ -103,10 +105,13 @@ void mt_one_replay_leave(struct mt_one_replay *follower)
 }
 
 void mt_one_replay_separate(struct mt_one_replay *leader, struct mt_one_replay *replays,
-                            size_t count)
+                            size_t count, uint64_t least_bytes)
 {
     leader->shared_limit_bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        if (replays[i].leader == leader)
+    for (size_t i = 0; i < count; i++) {
+        if (replays[i].leader == leader && replays[i].options->limit_bytes < least_bytes)
             mt_one_replay_leave(&replays[i]);
+        else if (replays[i].leader == leader)
+            share(leader, &replays[i]);
+    }
 }

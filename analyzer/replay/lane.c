@@ -93,6 +93,14 @@ static struct mt_policy_request request_of(const struct mt_lane *lane, const str
     return request;
 }
 
+uint64_t mt_lane_most_tested(struct mt_lane *lane, const struct mt_event *event, uint8_t first,
+                             uint64_t limit_bytes)
+{
+    const struct mt_policy_request request = request_of(lane, event);
+
+    return lane->ops->most_tested(lane->policy, &request, first, limit_bytes);
+}
+
 /* Passes a new request to the policy. */
 static enum mt_status ask(struct mt_lane *lane, const struct mt_event *event,
                           struct mt_policy_block *block)

@@ -57,6 +57,10 @@ struct mt_lane {
 /* Asserts that the lane is sound: at random moments, or on each call if `always` is set. */
 void mt_lane_check(struct mt_lane *lane, bool always);
 
+/* Returns what most_tested (policy.h) returns for the request of an event. */
+uint64_t mt_lane_most_tested(struct mt_lane *lane, const struct mt_event *event, uint8_t first,
+                             uint64_t limit_bytes);
+
 /* Allows the policy to complete waiting frees before it fails. Call it after mt_device_init. */
 void mt_lane_let_complete(struct mt_lane *lane);
 

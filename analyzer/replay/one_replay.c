@@ -489,10 +489,10 @@ enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *
     return status;
 }
 
-/* Sets *request_bytes to the size of the request that an event is, or that is behind the group
- * (lane.h) that begins with it. Leaves it if there is none. */
+/* Copies the request that an event is, or that is behind the group (lane.h) that begins with it.
+ * Leaves *request if there is none. *in_pool: the group has segments of a private pool. */
 static enum mt_status find_request(struct mt_one_replay *replay, const struct mt_event *event,
-                                   uint64_t *request_bytes, struct mt_error *error)
+                                   struct mt_event *request, bool *in_pool, struct mt_error *error)
 {
     const struct mt_event *next = event;
     enum mt_status status = MT_OK;
@@ -500,41 +500,47 @@ static enum mt_status find_request(struct mt_one_replay *replay, const struct mt
     for (size_t ahead = 0; status == MT_OK && next; ahead++) {
         if (next->device == event->device && !is_initial(next)) {
             if (next->kind == MT_EVENT_ALLOC || next->kind == MT_EVENT_OOM)
-                *request_bytes = mt_max_u64(next->size_bytes, 1);
+                *request = *next;
             if ((mt_event_is_memory(next) && !mt_event_is_segment(next)) ||
                 (next->kind == MT_EVENT_EMPTY_CACHE && ahead))
                 break;
+            *in_pool |= next->pool != 0;
         }
         next = mt_window_peek(replay->window, ahead, &status, error);
     }
     return status == MT_END ? MT_OK : status;
 }
 
-/* Whether an event may have other results for the limits of followers than for that of their
- * leader, or may lead to a state that cannot be copied. */
-static enum mt_status may_separate(struct mt_one_replay *leader, const struct mt_event *event,
-                                   bool *may, struct mt_error *error)
+/* Sets *least_bytes to a limit that gives the same results for an event as that of the leader, as
+ * do all limits between them. UINT64_MAX: none does, or the event may lead to a state that cannot
+ * be copied. */
+static enum mt_status find_least_limit(struct mt_one_replay *leader, const struct mt_event *first,
+                                       uint64_t *least_bytes, struct mt_error *error)
 {
-    const uint64_t least = leader->shared_limit_bytes;
+    const struct mt_event event = *first;
+    struct mt_event request = {0};
     struct mt_lane *lane;
-    uint64_t request_bytes = 0, growth;
     enum mt_status status = MT_OK;
+    bool in_pool = false;
 
-    *may = leader->over;
-    if (*may || event->device >= MT_MAX_DEVICES ||
-        (!mt_event_is_memory(event) && event->kind != MT_EVENT_EMPTY_CACHE))
+    *least_bytes = leader->over ? UINT64_MAX : 0;
+    if (leader->over || event.device >= MT_MAX_DEVICES ||
+        (!mt_event_is_memory(&event) && event.kind != MT_EVENT_EMPTY_CACHE))
         return MT_OK;
-    *may = event->pool || event->flags & (MT_EVENT_INITIAL | MT_EVENT_GAP | MT_EVENT_AT_ADDRESS);
-    if (!*may && !leader->lanes[event->device])
-        status = open_lane(leader, event, error);
-    lane = leader->lanes[event->device];
-    if (*may || status != MT_OK || (mt_event_is_segment(event) && lane->group_open))
+    if (event.pool || event.flags & (MT_EVENT_INITIAL | MT_EVENT_GAP | MT_EVENT_AT_ADDRESS)) {
+        *least_bytes = UINT64_MAX;
+        return MT_OK;
+    }
+    if (!leader->lanes[event.device])
+        status = open_lane(leader, &event, error);
+    lane = leader->lanes[event.device];
+    if (status != MT_OK || lane->served_ahead || (mt_event_is_segment(&event) && lane->group_open))
         return status;
-    status = find_request(leader, event, &request_bytes, error);
-    if (!request_bytes)
-        return status;
-    growth = lane->ops->most_growth(lane->policy, request_bytes);
-    *may = growth > least || lane->ops->counters(lane->policy)->reserved.now > least - growth;
+    status = find_request(leader, &event, &request, &in_pool, error);
+    if (in_pool)
+        *least_bytes = UINT64_MAX;
+    else if (request.kind)
+        *least_bytes = mt_lane_most_tested(lane, &request, event.kind, leader->shared_limit_bytes);
     return status;
 }
 
@@ -559,12 +565,12 @@ static enum mt_status separate_all(struct mt_one_replay *replays, size_t count,
     enum mt_status status = MT_OK;
 
     for (size_t i = 0; i < count && status == MT_OK; i++) {
-        bool may = false;
+        uint64_t least_bytes = 0;
 
         if (replays[i].shared_limit_bytes)
-            status = may_separate(&replays[i], event, &may, error);
-        if (may)
-            mt_one_replay_separate(&replays[i], replays, count);
+            status = find_least_limit(&replays[i], event, &least_bytes, error);
+        if (least_bytes > replays[i].shared_limit_bytes)
+            mt_one_replay_separate(&replays[i], replays, count, least_bytes);
     }
     return status;
 }

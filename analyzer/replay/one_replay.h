@@ -6,9 +6,10 @@
  *     status = mt_one_replay_run_all(list, count, count, listener, error);   one pass for all
  *
  * Replays that differ only in their limits are equal until a limit refuses something. So those of
- * one pass share their beginning: one of them, the leader, runs, and its followers get a copy of
- * its state before the first event that may lead to a refusal or to a state that cannot be copied
- * (private pools, an initial state, given addresses), or when the leader ends. */
+ * one pass share their beginning: the one with the largest limit, the leader, runs, and a follower
+ * gets a copy of its state before the first event that may lead to a refusal under the follower's
+ * limit or to a state that cannot be copied (private pools, an initial state, given addresses), or
+ * when the leader ends. */
 #ifndef MT_ANALYZER_ONE_REPLAY_H
 #define MT_ANALYZER_ONE_REPLAY_H
 
@@ -44,7 +45,7 @@ struct mt_one_replay {
     bool restoring;
     bool over; /* ended by its observer, while other replays of the same pass go on */
     struct mt_one_replay *leader; /* whose state is also this one's; NULL = it has its own state */
-    uint64_t shared_limit_bytes;  /* of a leader: the least limit of all; 0 = has no followers */
+    uint64_t shared_limit_bytes;  /* of a leader: the least one of its followers; 0 = has none */
     struct mt_replay_view view;   /* of the last event */
 };
 
@@ -55,14 +56,15 @@ bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay);
  * summary. */
 enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *error) MT_MUST_USE;
 
-/* Before a pass for all: makes the replay follow one of the replays before it in the list if they
- * differ only in their limits. */
-void mt_one_replay_follow(struct mt_one_replay *list, struct mt_one_replay *replay);
+/* Before a pass for all: makes the replay follow the one before it in the list, or the leader of
+ * that one, if they differ only in their limits. Larger limits come first. */
+void mt_one_replay_follow(struct mt_one_replay *replay, struct mt_one_replay *before);
 
-/* Gives a follower a copy of the state of its leader; `separate` does so for all its followers. */
+/* Gives a follower a copy of the state of its leader; `separate` does so for its followers with
+ * smaller limits than this. */
 void mt_one_replay_leave(struct mt_one_replay *follower);
 void mt_one_replay_separate(struct mt_one_replay *leader, struct mt_one_replay *replays,
-                            size_t count);
+                            size_t count, uint64_t least_bytes);
 
 /* Like mt_one_replay_run, for one or more replays of one source, side by side. Each event goes to
  * the replays in their order, then to the listener (may be NULL). Stops early if every replay has

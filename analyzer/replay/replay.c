@@ -498,11 +498,20 @@ static enum mt_status check_plain(const struct mt_one_replay *replay, struct mt_
     return MT_OK;
 }
 
-/* How many of the jobs run in this thread, beside the listener, which costs as much as one. The
- * others run in a second one, unless reading the source may still change the symbols. */
-static size_t count_own(const struct mt_source *source, size_t count, bool listens)
+/* How many of the replays run in this thread, beside the listener, which costs as much as one. The
+ * others run in a second one, unless reading the source may still change the symbols. A leader and
+ * its followers cost about as much as one replay. */
+static size_t count_own(const struct mt_one_replay *replays, size_t count, bool listens)
 {
-    return source->symbols_complete ? (count + !listens) / 2 : count;
+    size_t leaders = 0, own = 0, i;
+
+    if (!replays->source->symbols_complete)
+        return count;
+    for (i = 0; i < count; i++)
+        leaders += !replays[i].leader;
+    for (i = 0; i < count && own <= (leaders + !listens) / 2; i++)
+        own += !replays[i].leader;
+    return own > (leaders + !listens) / 2 ? i - 1 : count;
 }
 
 enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_replay_job *jobs,
@@ -511,7 +520,6 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
 {
     struct mt_one_replay *replays = mt_memory_zeroed(count + 1, sizeof *replays);
     struct mt_foresight **made = mt_memory_zeroed(count + 1, sizeof *made);
-    const size_t own = count_own(source, count, listener != NULL);
     enum mt_status status = MT_OK;
     size_t i, opened = 0;
 
@@ -521,11 +529,12 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
         status = open_replay(&replays[opened], source, &jobs[opened], &made[opened], error);
         if (status == MT_OK)
             status = check_plain(&replays[opened], error);
-        if (status == MT_OK)
-            mt_one_replay_follow(opened < own ? replays : replays + own, &replays[opened]);
+        if (status == MT_OK && opened)
+            mt_one_replay_follow(&replays[opened], &replays[opened - 1]);
     }
     if (status == MT_OK)
-        status = mt_one_replay_run_all(replays, count, own, listener, error);
+        status = mt_one_replay_run_all(replays, count, count_own(replays, count, listener != NULL),
+                                       listener, error);
     for (i = 0; i < opened; i++)
         close_replay(&replays[i], made[i]);
     free(replays);

@@ -275,13 +275,21 @@ const struct mt_fit_trial *mt_fit_trials_find(const struct mt_fit_trials *trials
 bool mt_fit_trials_want(struct mt_fit_trials *trials, const struct mt_fit_subject *subject,
                         uint64_t limit_bytes)
 {
+    size_t at;
+
     limit_bytes = mt_max_u64(limit_bytes, 1); /* 0 would mean no limit */
     if (find(trials->known, trials->known_count, subject, limit_bytes) ||
         find(trials->wanted, trials->wanted_count, subject, limit_bytes))
         return true;
     if (trials->wanted_count == MT_FIT_TOGETHER)
         return false;
-    trials->wanted[trials->wanted_count++] = (struct mt_fit_trial){
+    for (at = trials->wanted_count++; at > 0; at--) { /* larger limits first: one_replay.h */
+        if (!is_of(&trials->wanted[at - 1], subject) ||
+            trials->wanted[at - 1].from_bytes > limit_bytes)
+            break;
+        trials->wanted[at] = trials->wanted[at - 1];
+    }
+    trials->wanted[at] = (struct mt_fit_trial){
         .subject = *subject, .from_bytes = limit_bytes, .until_bytes = limit_bytes + 1};
     return true;
 }
