@@ -1,5 +1,6 @@
 #include "fit.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -434,13 +435,16 @@ struct fit {
     struct mt_error *error;
 };
 
-/* Facts about the trace from a replay without a limit, by device. */
+/* Facts about the trace, by device: first those from a replay without a limit, then those from a
+ * replay of the run. */
 struct baseline {
-    uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
+    uint64_t ooms[MT_MAX_DEVICES];
     uint64_t died_at[MT_MAX_DEVICES], died_bytes[MT_MAX_DEVICES]; /* unless it continued */
     uint64_t impossible_bytes[MT_MAX_DEVICES];
-    uint64_t unplaced[MT_MAX_DEVICES], lost_segments[MT_MAX_DEVICES];
+    uint64_t unplaced[MT_MAX_DEVICES];
     bool has_failed[MT_MAX_DEVICES]; /* a request that no limit can serve */
+    uint64_t retries[MT_MAX_DEVICES], lost_segments[MT_MAX_DEVICES];
+    bool needs_replay; /* the replay of the run had a limit or inferred pools */
 };
 
 /* The run ended with the refusals after which it made no requests. */
@@ -486,6 +490,16 @@ static void keep_unlimited(struct mt_fit_trials *trials, const struct baseline *
         mt_fit_trials_keep(trials, result, baseline->unplaced[device]);
 }
 
+static enum mt_status begin_again(void *context)
+{
+    struct baseline *baseline = context;
+
+    memset(baseline, 0, offsetof(struct baseline, retries));
+    memset(baseline->died_at, 0xff, sizeof baseline->died_at);
+    baseline->needs_replay = true;
+    return MT_OK;
+}
+
 static void note_retries(const struct mt_replay_summary *run, struct baseline *baseline)
 {
     for (size_t i = 0; i < run->device_count; i++) {
@@ -493,40 +507,50 @@ static void note_retries(const struct mt_replay_summary *run, struct baseline *b
 
         baseline->retries[result->device] = result->counters.retries;
         baseline->lost_segments[result->device] = result->pools_inferred;
+        baseline->needs_replay |= result->limit_bytes > 0;
     }
 }
 
 /* Retries of the run: those of its own allocator under the recorded or inferred limit. A trace
- * whose options cannot be simulated has none. */
+ * whose options cannot be simulated has none. If there is neither a limit nor a lost pool, this is
+ * also the replay without a limit of that allocator. */
 static enum mt_status count_retries(struct fit *fit, struct baseline *baseline)
 {
     struct mt_source *source = fit->trials.source;
     const struct mt_replay_options as_recorded = {.policy = mt_policy_of_run(&source->header)};
+    const struct mt_replay_observer observer = {baseline, watch, begin_again};
+    bool is_own = !strcmp(as_recorded.policy, fit->trials.replay.policy);
     enum mt_status status;
 
+    (void)begin_again(baseline);
     if (source->header.never_refused)
         return MT_OK;
     if (fit->options->run) {
         note_retries(fit->options->run, baseline);
         return MT_OK;
     }
-    status = mt_replay_run(source, &as_recorded, NULL, fit->scratch, fit->error);
+    baseline->needs_replay = !is_own;
+    status =
+        mt_replay_run(source, &as_recorded, is_own ? &observer : NULL, fit->scratch, fit->error);
     if (status == MT_OK)
         note_retries(fit->scratch, baseline);
     else if (status != MT_ERR_UNSUPPORTED && status != MT_ERR_USAGE)
         return status;
-    return mt_source_rewind(source, fit->error);
+    baseline->needs_replay |= status != MT_OK;
+    return baseline->needs_replay ? mt_source_rewind(source, fit->error) : MT_OK;
 }
 
 static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baseline)
 {
     const struct mt_replay_observer observer = {baseline, watch, NULL};
     struct mt_fit_summary *summary = fit->summary;
-    enum mt_status status;
+    enum mt_status status = MT_OK;
 
-    memset(baseline->died_at, 0xff, sizeof baseline->died_at);
-    status =
-        mt_replay_run(fit->trials.source, &fit->trials.replay, &observer, fit->scratch, fit->error);
+    if (baseline->needs_replay) {
+        (void)begin_again(baseline);
+        status = mt_replay_run(fit->trials.source, &fit->trials.replay, &observer, fit->scratch,
+                               fit->error);
+    }
     fit->trials.at_end = true;
     memcpy(fit->trials.died_at, baseline->died_at, sizeof fit->trials.died_at);
     memcpy(summary->policy, fit->scratch->policy, sizeof summary->policy);

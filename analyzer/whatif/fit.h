@@ -105,7 +105,7 @@ static inline uint32_t mt_fit_affordable_orders(uint64_t events)
     return events <= 200000 ? MT_BASE_ORDERS : events <= 500000;
 }
 
-/* Reads the source about six times, from the start, for all devices and orders of addresses
+/* Reads the source about five times, from the start, for all devices and orders of addresses
  * together; up to MT_FIT_TOGETHER replays share a reading (fit_trials.h), so their memory adds up.
  * `summary` is large: keep it on the heap; release it even after an error. MT_ERR_USAGE for a
  * policy that simulates nothing. */
