@@ -19,6 +19,7 @@
 enum {
     MAX_ROWS = 1024,
     MAX_FIT_ROWS = 6,         /* on the front: each costs a search (fit.h) */
+    TOGETHER = 2,             /* settings in one reading, each in its own thread */
     LARGE_SEGMENT_SINCE = 211 /* PyTorch 2.11 */
 };
 
@@ -42,11 +43,23 @@ struct search {
     struct mt_error *error;
     struct row *rows;
     size_t count, expected; /* expected: total number of replays, for progress */
+    size_t waiting;         /* rows after the first `count` that were not replayed yet */
     size_t replays;
-    uint64_t refused;   /* requests that fail without any limit: not caused by a setting */
-    struct row *trying; /* stops when another beats it; NULL = the replay goes to the end */
-    uint64_t trying_calls[MT_MAX_DEVICES];
-    bool stopped; /* the last replay stopped */
+    uint64_t refused;              /* requests that fail without any limit, not due to a setting */
+    bool stopped;                  /* the last reading did not reach the end */
+    struct mt_replay_summary *run; /* of the run's own setting without a limit, or NULL */
+};
+
+/* A replay of a new row. It stops when a finished row beats it. */
+struct attempt {
+    const struct search *search;
+    struct row *row;
+    char policy[MT_TUNE_CONF_BYTES + 16];
+    struct mt_replay_options options;
+    struct mt_replay_observer observer;
+    struct mt_replay_summary *summary;
+    uint64_t calls[MT_MAX_DEVICES];
+    bool stopped;
 };
 
 static void show_progress(struct search *search)
@@ -99,46 +112,86 @@ static bool is_beaten(const struct search *search, const struct row *row)
 static enum mt_status stop_if_beaten(void *context, const struct mt_event *event,
                                      const struct mt_replay_view *view)
 {
-    struct search *search = context;
-    struct mt_tune_row *row = &search->trying->result;
+    struct attempt *attempt = context;
+    struct mt_tune_row *row = &attempt->row->result;
     uint64_t *before, now;
 
     if (event->kind != MT_EVENT_ALLOC || event->device >= MT_MAX_DEVICES)
         return MT_OK;
-    before = &search->trying_calls[event->device];
+    before = &attempt->calls[event->device];
     now = view->counters->device_allocs + view->counters->device_frees;
     if (now == *before)
         return MT_OK;
     row->reserved_peak_bytes = mt_max_u64(row->reserved_peak_bytes, view->counters->reserved.peak);
     row->device_allocs += now - *before;
     *before = now;
-    search->stopped = is_beaten(search, search->trying);
-    return search->stopped ? MT_END : MT_OK;
+    attempt->stopped = is_beaten(attempt->search, attempt->row);
+    return attempt->stopped ? MT_END : MT_OK;
+}
+
+/* Sets *row to the results of a replay. */
+static void note_replay(struct search *search, const struct mt_replay_summary *replay,
+                        struct mt_tune_row *row, uint64_t *failed)
+{
+    row->reserved_peak_bytes = row->device_allocs = 0;
+    *failed = 0;
+    for (size_t i = 0; i < replay->device_count; i++) {
+        add_device(row, &replay->devices[i]);
+        *failed += replay->devices[i].failed_requests;
+    }
+    show_progress(search);
 }
 
 static enum mt_status replay(struct search *search, const char *policy, uint64_t limit_bytes,
                              struct mt_tune_row *row, uint64_t *failed)
 {
     const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
-    const struct mt_replay_observer observer = {search, stop_if_beaten, NULL};
     enum mt_status status = mt_source_rewind(search->source, search->error);
-    size_t i;
 
-    search->stopped = false;
-    memset(search->trying_calls, 0, sizeof search->trying_calls);
     if (status == MT_OK)
-        status = mt_replay_run(search->source, &options, search->trying ? &observer : NULL,
-                               search->replay, search->error);
-    if (status != MT_OK)
-        return status;
-    row->reserved_peak_bytes = row->device_allocs = 0;
-    *failed = 0;
-    for (i = 0; i < search->replay->device_count; i++) {
-        add_device(row, &search->replay->devices[i]);
-        *failed += search->replay->devices[i].failed_requests;
+        status = mt_replay_run(search->source, &options, NULL, search->replay, search->error);
+    if (status == MT_OK)
+        note_replay(search, search->replay, row, failed);
+    return status;
+}
+
+/* Replays the waiting rows. Under a limit all replays go to the end: see keep_sure. */
+static enum mt_status try_waiting(struct search *search)
+{
+    struct attempt attempts[TOGETHER];
+    struct mt_replay_job jobs[TOGETHER];
+    const size_t count = search->waiting;
+    const uint64_t limit = search->options->limit_bytes;
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        struct attempt *new = &attempts[i];
+
+        *new = (struct attempt){.search = search, .row = &search->rows[search->count + i]};
+        (void)snprintf(new->policy, sizeof new->policy, "pytorch:%s", new->row->result.conf);
+        new->options = (struct mt_replay_options){.policy = new->policy, .limit_bytes = limit};
+        new->observer = (struct mt_replay_observer){new, stop_if_beaten, NULL};
+        new->summary = mt_memory_new(sizeof *new->summary);
+        jobs[i] =
+            (struct mt_replay_job){&new->options, limit ? NULL : &new->observer, new->summary};
     }
-    show_progress(search);
-    return MT_OK;
+    if (count)
+        status = mt_source_rewind(search->source, search->error);
+    if (count && status == MT_OK)
+        status = mt_replay_run_together(search->source, jobs, count, NULL, search->error);
+    search->stopped = count > 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t failed = 0;
+
+        if (status == MT_OK)
+            note_replay(search, attempts[i].summary, &attempts[i].row->result, &failed);
+        attempts[i].row->result.serves = !attempts[i].stopped && failed <= search->refused;
+        search->stopped &= attempts[i].stopped;
+        free(attempts[i].summary);
+    }
+    search->count += status == MT_OK ? count : 0;
+    search->waiting = 0;
+    return status;
 }
 
 static unsigned count_options(const char *conf)
@@ -154,7 +207,7 @@ static bool is_known(const struct search *search, const char *conf)
 {
     size_t i;
 
-    for (i = 0; i < search->count; i++)
+    for (i = 0; i < search->count + search->waiting; i++)
         if (!strcmp(search->rows[i].result.conf, conf))
             return true;
     return false;
@@ -162,26 +215,16 @@ static bool is_known(const struct search *search, const char *conf)
 
 static enum mt_status try_config(struct search *search, const struct mt_pytorch_config *config)
 {
-    char policy[MT_TUNE_CONF_BYTES + 16];
-    struct row *row = &search->rows[search->count];
-    uint64_t failed;
-    enum mt_status status;
+    struct row row = {.config = *config};
 
-    if (search->count == MAX_ROWS)
+    if (search->count + search->waiting == MAX_ROWS)
         return MT_OK;
-    *row = (struct row){.config = *config};
-    mt_pytorch_config_spell(config, row->result.conf, sizeof row->result.conf);
-    status = MT_OK;
-    if (is_known(search, row->result.conf))
+    mt_pytorch_config_spell(config, row.result.conf, sizeof row.result.conf);
+    if (is_known(search, row.result.conf))
         return MT_OK;
-    (void)snprintf(policy, sizeof policy, "pytorch:%s", row->result.conf);
-    row->option_count = count_options(row->result.conf);
-    search->trying = search->options->limit_bytes ? NULL : row; /* see keep_sure */
-    status = replay(search, policy, search->options->limit_bytes, &row->result, &failed);
-    search->trying = NULL;
-    row->result.serves = !search->stopped && failed <= search->refused;
-    search->count += status == MT_OK;
-    return status;
+    row.option_count = count_options(row.result.conf);
+    search->rows[search->count + search->waiting++] = row;
+    return search->waiting == TOGETHER ? try_waiting(search) : MT_OK;
 }
 
 static void set_divisions(struct mt_pytorch_config *config, uint64_t value)
@@ -208,7 +251,7 @@ static enum mt_status try_grid(struct search *search)
                 set_divisions(&config, divisions[division]);
                 status = try_config(search, &config);
             }
-    return status;
+    return status == MT_OK ? try_waiting(search) : status;
 }
 
 /* PyTorch requires the largest block that is split to be no smaller than a segment. */
@@ -269,13 +312,13 @@ static enum mt_status try_around_front(struct search *search)
         struct mt_pytorch_config config = front[i]->config;
         status = refine(search, &config);
     }
-    return status;
+    return status == MT_OK ? try_waiting(search) : status;
 }
 
 static enum mt_status find_fit(struct search *search, const char *policy, struct mt_tune_row *row)
 {
     const struct mt_fit_options options = {
-        .policy = policy, .orders = MT_BASE_ORDERS, .limits_only = true};
+        .policy = policy, .orders = MT_BASE_ORDERS, .run = search->run, .limits_only = true};
     struct mt_fit_summary *fit = mt_memory_zeroed(1, sizeof *fit);
     enum mt_status status = mt_source_rewind(search->source, search->error);
     size_t i;
@@ -423,6 +466,10 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
             replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);
     if (status != MT_OK)
         return status;
+    if (!search->options->limit_bytes) {
+        search->run = mt_memory_new(sizeof *search->run);
+        *search->run = *search->replay;
+    }
     if (search->replay->is_driver_level ||
         strcmp(mt_policy_of_run(&search->source->header), "pytorch") != 0) {
         summary->is_not_pytorch = true;
@@ -460,5 +507,6 @@ enum mt_status mt_tune_run(struct mt_source *source, const struct mt_tune_option
     status = run(&search, summary);
     free(search.rows);
     free(search.replay);
+    free(search.run);
     return status;
 }
