@@ -1,4 +1,6 @@
 /* Packs buffers: bounds, orders and the improvement of a plan. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +39,7 @@ struct solver {
     uint64_t *addresses; /* of its items */
     struct mt_draft draft;
     struct part_search **parts; /* those whose first plan is too high */
-    size_t part_count, part_capacity;
+    size_t part_count;
     uint64_t unit; /* every height is a multiple of it */
     uint64_t deadline_ns;
 };
@@ -290,39 +292,66 @@ static void improve_all(struct solver *solver)
     }
 }
 
-/* Returns a part as a new search with a first plan. */
-static struct part_search *construct(struct solver *solver, const struct mt_part *part)
+/* The first plans of all parts: each thread takes the next part. */
+struct construction {
+    struct solver *solver;
+    const struct mt_part *parts;
+    struct part_search **searches; /* of each part; NULL = its plan reached the goal and is final */
+    uint32_t count;
+    _Atomic uint32_t next;
+};
+
+/* Makes a new search with a first plan. */
+static struct part_search *construct(struct solver *solver, const struct mt_part *part,
+                                     struct mt_draft *draft)
 {
     struct part_search *search = mt_memory_zeroed(1, sizeof *search);
 
     search->instance = mt_instance_part(&solver->whole, part);
     search->lower = search->instance.bound;
     search->nodes = 2 * (uint64_t)search->instance.count;
-    mt_improver_init(&search->improver, &search->instance, &solver->draft,
+    mt_improver_init(&search->improver, &search->instance, draft,
                      solver->addresses + part->first_item);
     mt_improver_construct(&search->improver, goal(solver), solver->deadline_ns);
-    return search;
+    search->improver.draft = &solver->draft;
+    if (search->improver.height > goal(solver))
+        return search;
+    part_release(search);
+    return NULL;
 }
 
-/* The plan of a part that reaches the goal at once is final. */
+static void *construct_parts(void *context)
+{
+    struct construction *all = context;
+    struct mt_draft draft = {0};
+    uint32_t i;
+
+    while ((i = atomic_fetch_add(&all->next, 1)) < all->count)
+        all->searches[i] = construct(all->solver, &all->parts[i], &draft);
+    mt_draft_release(&draft);
+    return NULL;
+}
+
 static void construct_all(struct solver *solver)
 {
+    struct construction all = {.solver = solver};
     struct mt_part *parts;
-    uint32_t count, i;
+    pthread_t thread;
+    bool helps;
 
-    mt_instance_split(&solver->whole, &parts, &count);
+    mt_instance_split(&solver->whole, &parts, &all.count);
     solver->addresses =
         mt_memory_new(((size_t)solver->whole.count + 1) * sizeof *solver->addresses);
-    for (i = 0; i < count; i++) {
-        struct part_search *search = construct(solver, &parts[i]);
-        if (search->improver.height <= goal(solver)) {
-            part_release(search);
-            continue;
-        }
-        mt_grow_to(&solver->parts, &solver->part_capacity, solver->part_count + 1,
-                   sizeof *solver->parts);
-        solver->parts[solver->part_count++] = search;
-    }
+    all.parts = parts;
+    all.searches = mt_memory_zeroed((size_t)all.count + 1, sizeof(struct part_search *));
+    helps = all.count > 1 && !pthread_create(&thread, NULL, construct_parts, &all);
+    (void)construct_parts(&all);
+    if (helps)
+        pthread_join(thread, NULL);
+    for (uint32_t i = 0; i < all.count; i++)
+        if (all.searches[i])
+            all.searches[solver->part_count++] = all.searches[i];
+    solver->parts = all.searches;
     free(parts);
 }
 
