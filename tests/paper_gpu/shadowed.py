@@ -258,6 +258,27 @@ def waits():
     return [turns < 5000]
 
 
+def unread():
+    """Nobody computes indices that were made up, or copies of numbers that were drawn, until they are read; then they are those
+    of the time of the copy."""
+    from memtrace_dry_run import shadows
+
+    def drawn():
+        torch.cuda.manual_seed(1)
+        return torch.rand(40, 30, device="cuda")
+
+    expected = drawn().cpu()
+    w, whole = drawn(), torch.zeros(40, 30, device="cuda")
+    copies = [w.to(torch.bfloat16), w.clone(), w.t().contiguous(), w.view(torch.int32).clone(), whole.copy_(w), torch.zeros(2, 40, 30, device="cuda").copy_(w)]
+    again, order = copies[0].to(torch.float64), (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda")).sort(-1).indices
+    late = [shadows.of(t).later is not None for t in (copies[0], copies[1], again, order)]
+    w.mul_(2)
+    order, same = order.clone(), order.tolist()
+    wanted = [expected.bfloat16(), expected, expected.t(), expected.view(torch.int32), expected, expected.expand(2, 40, 30)]
+    return [late, [torch.equal(a.cpu(), b) for a, b in zip(copies, wanted)], torch.equal(again.cpu(), expected.bfloat16().double()),
+            torch.equal(w.cpu(), expected * 2), order.tolist() == same, all(len(set(row)) == 600 for row in same)]
+
+
 def model():
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Embedding(1000, 256), *[torch.nn.TransformerEncoderLayer(256, 4, batch_first=True, dropout=0.1) for _ in range(3)],
@@ -631,7 +652,7 @@ def ranks():
 
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "decided": decided, "training": training, "joined": joined, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "sparse": sparse, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "unread": unread, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "sparse": sparse, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -6,6 +6,7 @@ comparison of many values with 0, or with a bound beyond 1, is true for one half
 values lie; beyond CERTAIN_BOUND it is decided by the bound. Under another assumption (guesses.py), the share that a
 comparison of many values leaves grows or shrinks as one half does. Indices lie in the middle of large ranges: the ends of a vocabulary
 are where end-of-text and padding are."""
+import functools
 import math
 
 import torch
@@ -75,22 +76,25 @@ def _moved(value, is_below):
     return value * factor if is_below else 1 - (1 - value) * factor
 
 
-def indices(shape, dim, size, distinct=True, has_ends=True):
-    """Indices below SIZE of SHAPE; along DIM (None: nowhere) no two are the same, if that can be. HAS_ENDS: those at the
-    ends of a large range mean something else."""
+def indices(shape, dim, size, has_ends=True):
+    """A function that returns indices below SIZE of SHAPE, others for each call of this one; along DIM (None: nowhere) no two
+    are the same, if that can be. HAS_ENDS: those at the ends of a large range mean something else."""
     global _turn
     _turn += 1
-    shape = list(shape)
+    return functools.partial(_indices_of_turn, _turn, list(shape), dim, size, has_ends)
+
+
+def _indices_of_turn(turn, shape, dim, size, has_ends):
     low, span = 0, max(size, 1)
-    along = shape[dim] if distinct and dim is not None and shape else 1
+    along = shape[dim] if dim is not None and shape else 1
     if has_ends and size >= LARGE_RANGE and along <= size // 2:
         low, span = size // 4, size // 2
     rows = torch.arange(math.prod(shape) // max(along, 1), device="cpu")
-    first = (rows * _coprime(span) + _turn * 7919) % span
+    first = (rows * _coprime(span) + turn * 7919) % span
     if along == 1:
         return (first + low).reshape(shape)
     steps = torch.arange(along, device="cpu") * _coprime(span)
-    found = (first[:, None] + steps[None, :]) % span + low
+    found = (first[:, None] + steps[None, :]).remainder_(span).add_(low)
     moved = shape[:]
     del moved[dim]
     return found.reshape(moved + [along]).movedim(-1, dim)

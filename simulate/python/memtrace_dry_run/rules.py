@@ -292,7 +292,7 @@ def _drawn(op, arguments, named, out):
         return
     function = draws.filled_by(op, t, rest, state) if state is not None else None
     if function is not None:
-        shadows.keep_later(t, function, host.made)
+        shadows.keep_later(t, function, host.made, True)
         return
     values = torch.empty(t.shape, dtype=t.dtype, device="cpu")
     op(values, *rest, generator=fillers.generator())
@@ -304,7 +304,7 @@ def _permuted(op, arguments, named, out):
     if not shadows.is_small(out):
         return
     if state is not None:
-        shadows.keep_later(out, lambda: draws.randperm(state, count, dtype), KNOWN)
+        shadows.keep_later(out, lambda: draws.randperm(state, count, dtype), KNOWN, True)
     else:
         shadows.keep(out, torch.randperm(count, generator=fillers.generator(), dtype=dtype, device="cpu"), GUESSED)
 
@@ -358,7 +358,7 @@ def _copied_to_device(to, source):
         return
     shadow = shadows.of(source)
     if shadow is not None:
-        shadows.keep(to, shadows.view(source, shadow), shadow.made)
+        shadows.copy(to, source, shadow)
     elif to.dtype is torch.bool:
         unknown.keep_half(to)
     elif not to.is_floating_point() and source.is_floating_point():

@@ -66,12 +66,13 @@ class Places:
 
 
 class Shadow(_Structure):
-    __slots__ = ("_storage", "_made", "later", "rest", "tensors", "may_be_gradient")
+    __slots__ = ("_storage", "_made", "later", "fixed", "rest", "tensors", "may_be_gradient")
 
     def __init__(self, reference, storage, made):
         super().__init__(reference)
         self._storage, self._made = storage, made
         self.later = None  # what fills the whole storage when it is read
+        self.fixed = None  # what `later` puts there, and where, if that does not depend on when it is read
         self.rest = None  # the part that nobody has written to, if there is one
         self.tensors = []  # references to the tensors that may be gradients
         self.may_be_gradient = False  # the program may have written to a gradient by another tensor
@@ -194,8 +195,9 @@ def keep(t, values, made):
     view(t, shadow).copy_(values)
 
 
-def keep_later(t, function, made):
-    """What FUNCTION returns becomes T's when something reads it: most numbers that a program draws are never read."""
+def keep_later(t, function, made, is_fixed=False):
+    """What FUNCTION returns becomes T's when something reads it: most numbers that a program draws are never read. IS_FIXED: it
+    returns the same whenever it is called, so that a copy of T need not read it either."""
     shadow = of(t) or _new(t, made)
     if shadow is None:
         return
@@ -204,7 +206,18 @@ def keep_later(t, function, made):
         return
     size, stride, dtype = t.size(), t.stride(), t.dtype
     shadow.made, shadow.rest = made, None
+    shadow.fixed = (function, size, stride, dtype) if is_fixed else None
     shadow.later = lambda filled: torch.empty(0, dtype=dtype, device="cpu").set_(filled._storage, 0, size, stride).copy_(function())
+
+
+def copy(to, source, shadow):
+    """The values of SOURCE, whose Shadow this is, become those of TO, a tensor on the device."""
+    if shadow.later is not None and shadow.fixed is not None and to.size() == source.size():
+        function, *place = shadow.fixed
+        if place == [source.size(), source.stride(), source.dtype] and not source.is_conj() and not source.is_neg():
+            keep_later(to, lambda: function().to(place[2]), shadow.made, True)
+            return
+    keep(to, view(source, shadow), shadow.made)
 
 
 def _new(t, made):

@@ -113,7 +113,7 @@ def choose(name, arguments, named, outs):
         are_experts = name == "topk" and size <= fillers.MAX_EXPERTS
         values = fillers.indices(index.shape, dim if index.dim() else None, size, has_ends=not are_experts)
     notes.made_up("choice")
-    shadows.keep(index, values, CHOSEN)
+    shadows.keep_later(index, values, CHOSEN, True)
 
 
 def _choose_places(arguments, out):
