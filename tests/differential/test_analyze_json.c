@@ -113,9 +113,8 @@ static void check_sites(const json_t *device)
         number(json_object_get(json_object_get(device, "summary"), "allocated_peak"), "bytes"));
 }
 
-static void every_field_is_there(void **state)
+TEST(every_field_is_there)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof captures / sizeof *captures; i++) {
         json_t *document = analyze(captures[i]), *device;
         size_t index;
@@ -141,11 +140,10 @@ static void every_field_is_there(void **state)
 }
 
 /* Numbers of seq2seq from its truth file, and stacks with the outermost frame first. */
-static void seq2seq_in_figures(void **state)
+TEST(seq2seq_in_figures)
 {
     json_t *document = analyze("seq2seq"), *device, *summary, *peak, *stack;
 
-    (void)state;
     device = json_array_get(json_object_get(document, "devices"), 0);
     summary = json_object_get(device, "summary");
     peak = json_object_get(summary, "allocated_peak");
@@ -164,7 +162,7 @@ static void seq2seq_in_figures(void **state)
     json_decref(document);
 }
 
-static void hash_is_that_of_the_file(void **state)
+TEST(hash_is_that_of_the_file)
 {
     json_t *document = analyze("oom_adam");
     const json_t *input = json_object_get(document, "input");
@@ -173,7 +171,6 @@ static void hash_is_that_of_the_file(void **state)
     size_t length;
     FILE *file = fopen(json_string_value(json_object_get(input, "path")), "rb");
 
-    (void)state;
     assert_non_null(file);
     mt_sha256_init(&sha);
     while ((length = fread(piece, 1, sizeof piece, file)) > 0)
@@ -186,9 +183,5 @@ static void hash_is_that_of_the_file(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_field_is_there),
-                                       cmocka_unit_test(seq2seq_in_figures),
-                                       cmocka_unit_test(hash_is_that_of_the_file)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -186,19 +186,17 @@ static void check_address(const char *name, const struct capture *loaded,
 }
 
 /* test_pictures checks the layout of charts at every size. */
-static void addresses_hold_what_is_allocated(void **state)
+TEST(addresses_hold_what_is_allocated)
 {
-    (void)state;
     with_every_capture(check_address);
 }
 
 /* Without releases, the upper edge of the map is the reserved bytes. */
-static void the_upper_edge_is_what_is_reserved(void **state)
+TEST(the_upper_edge_is_what_is_reserved)
 {
     static const char *const names[] = {"gpt_split64", "seq2seq"};
     const struct mt_chart_options options = {.event_axis = true};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         struct capture loaded = load(names[i], NULL);
         const struct mt_device_report *device = &loaded.report->devices[0];
@@ -228,12 +226,11 @@ static void the_upper_edge_is_what_is_reserved(void **state)
     }
 }
 
-static void tiles_show_idle_bytes(void **state)
+TEST(tiles_show_idle_bytes)
 {
     struct capture loaded = load("gpt_split64", NULL);
     const struct mt_address *address = loaded.report->devices[0].address;
 
-    (void)state;
     assert_int_equal(address->segments_end, 196);
     assert_int_equal(address->idle_segments, 74);
     assert_true(address->idle_bytes > UINT64_C(15) << 30);
@@ -354,7 +351,7 @@ static unsigned check_labels(const char *name, const struct mt_drawing *drawing)
 }
 
 /* A label is beside the lines of the plot, with its plate or its halo. */
-static void labels_cover_no_lines(void **state)
+TEST(labels_cover_no_lines)
 {
     static const char *const names[] = {"accumulate", "churn", "gpt_split64", "lstm",
                                         "leakval",    "lines", "oom_adam",    "seq2seq_cap"};
@@ -365,7 +362,6 @@ static void labels_cover_no_lines(void **state)
 
     unsigned count = 0;
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         struct capture loaded = load(names[i], NULL);
 
@@ -395,13 +391,12 @@ static uint64_t group_sum(const struct mt_blocks *blocks)
     return sum;
 }
 
-static void the_peak_is_the_one_that_pytorch_counted(void **state)
+TEST(the_peak_is_the_one_that_pytorch_counted)
 {
     static const char *const whole[] = {"seq2seq", "gpt_split64", "resnet50_cap1900",
                                         "gpt_expandable"};
     const struct mt_chart_options standard = {.width = 0};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(whole); i++) {
         struct capture loaded = load(whole[i], NULL);
         const struct mt_blocks *blocks = loaded.report->devices[0].blocks;
@@ -422,11 +417,10 @@ static void the_peak_is_the_one_that_pytorch_counted(void **state)
 }
 
 /* For any step, and for the whole run: the peak of that part, and its groups. */
-static void a_window_is_the_requested_part(void **state)
+TEST(a_window_is_the_requested_part)
 {
     struct mt_window_request request = {.has_step = true};
 
-    (void)state;
     for (request.step = 0; request.step < 4; request.step++) {
         struct capture loaded = load("gpt_split64", &request);
         const struct mt_device_report *device = &loaded.report->devices[0];
@@ -449,14 +443,5 @@ static void a_window_is_the_requested_part(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_hold_what_is_allocated),
-        cmocka_unit_test(the_upper_edge_is_what_is_reserved),
-        cmocka_unit_test(tiles_show_idle_bytes),
-        cmocka_unit_test(labels_cover_no_lines),
-        cmocka_unit_test(the_peak_is_the_one_that_pytorch_counted),
-        cmocka_unit_test(a_window_is_the_requested_part),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -117,12 +117,11 @@ static void begin_program(struct against_driver *run, char *options)
     run->programs++;
 }
 
-static void every_address_is_the_drivers(void **unused)
+TEST(every_address_is_the_drivers)
 {
     static struct against_driver run;
     char *line, *rest = text;
 
-    (void)unused;
     for (; (line = strtok_r(rest, "\n", &rest)); run.rows++) {
         if (line[0] == '+')
             take(&run, line + 1);
@@ -146,9 +145,5 @@ static void every_address_is_the_drivers(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_address_is_the_drivers),
-    };
-
-    return cmocka_run_group_tests(tests, load, unload);
+    return run_tests_of_file(load, unload);
 }

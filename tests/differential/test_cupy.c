@@ -112,7 +112,7 @@ static void follow(struct mt_heap *heap, size_t i, uint64_t *ties)
     assert_int_equal(blocks[i].addr, row->addr);
 }
 
-static void every_row_is_equal_but_for_ties(void **unused)
+TEST(every_row_is_equal_but_for_ties)
 {
     struct mt_device_model device;
     struct mt_heap heap;
@@ -120,7 +120,6 @@ static void every_row_is_equal_but_for_ties(void **unused)
     uint32_t lane;
     size_t i;
 
-    (void)unused;
     mt_device_init(&device, 0, 0, true);
     mt_heap_init(&heap, &device);
     mt_heap_free_list(&heap, 0, &lane);
@@ -154,7 +153,7 @@ static void step(const struct mt_policy_ops *cupy, struct mt_policy *policy, siz
     assert_int_equal(cupy->free_completed(policy, blocks[row->taken_in].handle), MT_OK);
 }
 
-static void ties_cost_little(void **unused)
+TEST(ties_cost_little)
 {
     const struct mt_policy_ops *cupy = mt_policy_find("cupy", 4);
     struct mt_device_model device;
@@ -164,7 +163,6 @@ static void ties_cost_little(void **unused)
     uint64_t different = 0, first = 0, largest = 0, peak = 0;
     size_t i;
 
-    (void)unused;
     mt_device_init(&device, 0, 0, false);
     assert_int_equal(mt_policy_create(cupy,
                                       &(struct mt_policy_setup){NULL, NULL, NULL, &device, spelling,
@@ -200,10 +198,5 @@ static void ties_cost_little(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_equal_but_for_ties),
-        cmocka_unit_test(ties_cost_little),
-    };
-
-    return cmocka_run_group_tests(tests, load, NULL);
+    return run_tests_of_file(load, NULL);
 }

@@ -91,12 +91,11 @@ static void check_closes(const struct pair *pair)
     assert_int_equal(look(&pair->diff.sites).change, allocated_change(pair));
 }
 
-static void a_run_and_itself(void **state)
+TEST(a_run_and_itself)
 {
     static const char *const captures[] = {"captures/graph.pickle", "captures/streams.pickle",
                                            "captures/leakval_ring.pickle", "recorded/mixed.trace"};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
         struct pair pair;
         struct found sites;
@@ -113,12 +112,11 @@ static void a_run_and_itself(void **state)
 
 /* The same program under max_split_size_mb: the blocks are the same, with different rounding. Only
  * the memory that the allocator holds beyond them differs. */
-static void other_options(void **state)
+TEST(other_options)
 {
     struct pair pair;
     struct found sites;
 
-    (void)state;
     read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_split64.pickle", MT_AT_PEAK);
     check_closes(&pair);
     sites = look(&pair.diff.sites);
@@ -132,12 +130,11 @@ static void other_options(void **state)
 }
 
 /* Another seed, and lines moved by five: the sites match. */
-static void another_seed(void **state)
+TEST(another_seed)
 {
     struct pair pair;
     struct found sites;
 
-    (void)state;
     read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_seed2.pickle", MT_AT_PEAK);
     check_closes(&pair);
     sites = look(&pair.diff.sites);
@@ -147,12 +144,11 @@ static void another_seed(void **state)
 }
 
 /* Native frames in addition to those of Python: the sites match. */
-static void native_stacks(void **state)
+TEST(native_stacks)
 {
     struct pair pair;
     struct found sites;
 
-    (void)state;
     read_pair(&pair, "captures/seq2seq.pickle", "captures/seq2seq_native.pickle", MT_AT_PEAK);
     check_closes(&pair);
     sites = look(&pair.diff.sites);
@@ -161,11 +157,10 @@ static void native_stacks(void **state)
 }
 
 /* Under a limit, only the cache is smaller. */
-static void a_limit(void **state)
+TEST(a_limit)
 {
     struct pair pair;
 
-    (void)state;
     read_pair(&pair, "captures/seq2seq.pickle", "captures/seq2seq_cap.pickle", MT_AT_PEAK);
     check_closes(&pair);
     assert_int_equal(look(&pair.diff.sites).changed, 0);
@@ -174,12 +169,11 @@ static void a_limit(void **state)
     close_pair(&pair);
 }
 
-static void programs_that_have_little_in_common(void **state)
+TEST(programs_that_have_little_in_common)
 {
     struct pair pair;
     struct found sites;
 
-    (void)state;
     read_pair(&pair, "captures/leak.pickle", "captures/graph.pickle", MT_AT_RESERVED_PEAK);
     check_closes(&pair);
     sites = look(&pair.diff.sites);
@@ -208,13 +202,12 @@ static const struct mt_moved_site *find_moved(const struct mt_moved_sites *moved
 
 /* The lines of train.py moved, so each of its sites has a partner, also those that no peak holds.
  * Only their numbers differ, and no two sites of A have one partner. */
-static void sites_of_whole_runs(void **state)
+TEST(sites_of_whole_runs)
 {
     struct mt_moved_sites moved;
     struct pair pair;
     uint32_t in_train = 0;
 
-    (void)state;
     read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_seed2.pickle", MT_AT_PEAK);
     moved = moved_sites(&pair);
     assert_true(moved.count > look(&pair.diff.sites).moved);
@@ -244,13 +237,5 @@ static void sites_of_whole_runs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_and_itself),
-                                       cmocka_unit_test(other_options),
-                                       cmocka_unit_test(another_seed),
-                                       cmocka_unit_test(native_stacks),
-                                       cmocka_unit_test(a_limit),
-                                       cmocka_unit_test(programs_that_have_little_in_common),
-                                       cmocka_unit_test(sites_of_whole_runs)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

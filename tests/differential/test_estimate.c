@@ -73,13 +73,12 @@ static void check_roles(const struct mt_estimate_table *table,
     }
 }
 
-static void roles_sum_to_the_peak(void **state)
+TEST(roles_sum_to_the_peak)
 {
     static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_ROLE};
     struct mt_estimate estimate = read_text(ROLES ", \"total_bytes\": 30000000000");
     struct mt_arena arena = {0};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
         struct capture run = read_capture(captures[i], &question);
 
@@ -132,14 +131,13 @@ static void check_modules(struct mt_arena *arena, const struct mt_device_report 
     mt_estimate_release(&estimate);
 }
 
-static void modules_sum_to_the_peak(void **state)
+TEST(modules_sum_to_the_peak)
 {
     static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_MODULE};
     static const char *const with_layers[] = {"gpt_default", "leak", "twogpu", "cache"};
     struct mt_estimate all = read_text("\"modules\": {\"x\": 1}");
     struct mt_arena arena = {0};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(with_layers); i++) {
         struct capture run = read_capture(with_layers[i], &question);
 
@@ -160,8 +158,5 @@ static void modules_sum_to_the_peak(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(roles_sum_to_the_peak),
-                                       cmocka_unit_test(modules_sum_to_the_peak)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

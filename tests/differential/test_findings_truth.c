@@ -57,9 +57,8 @@ static void expect_pinned(const char *name, uint32_t count, const char *title)
 }
 
 /* To the byte: the memory that the run reserved with a MemPool around that line. */
-static void the_claim_is_what_a_real_pool_saves(void **unused)
+TEST(the_claim_is_what_a_real_pool_saves)
 {
-    (void)unused;
     expect_pinned(
         "pinned", 1,
         "1.72 GiB stays reserved because of 26 blocks (129 MiB) from features pinned.py:12");
@@ -86,15 +85,14 @@ static void expect_silence(const char *folder, const char *name, const char *id)
 
 /* The same program with other batches: its blocks also pin at least 1 GiB of free memory, but a
  * real pool for them makes it worse. */
-static void a_pool_that_does_not_help_is_not_claimed(void **unused)
+TEST(a_pool_that_does_not_help_is_not_claimed)
 {
-    (void)unused;
     assert_true(truth("not_pinned", "reserved_peak_with_pool") >
                 truth("not_pinned", "reserved_peak"));
     expect_silence("findings", "not_pinned", "pinned-segments");
 }
 
-static void programs_without_such_blocks_have_no_finding(void **unused)
+TEST(programs_without_such_blocks_have_no_finding)
 {
     static const char *const captures[] = {
         "gpt_default", "gpt_seed2", "gpt_expandable",  "gpt_split64", "gpt_cap",
@@ -103,7 +101,6 @@ static void programs_without_such_blocks_have_no_finding(void **unused)
         "churn_gc",    "twogpu",    "resnet50_cap1900"};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "pinned-segments");
 }
@@ -153,9 +150,8 @@ static void expect_growth(const char *name, const char *last_phase, const char *
 }
 
 /* A loss with its graph, in validation and in one of two ranks; outputs in a list. */
-static void growth_is_found_to_the_byte_and_with_its_line(void **unused)
+TEST(growth_is_found_to_the_byte_and_with_its_line)
 {
-    (void)unused;
     expect_growth(
         "leakval", "validate",
         "7.98 MiB more after each step since step 0, 6.98 MiB of it from w_leakval train.py:128",
@@ -184,9 +180,8 @@ static void expect_longer_buffer(const char *name, const char *title)
 }
 
 /* Outputs of all steps in one tensor; keys and values that no request ends. */
-static void buffers_that_are_joined_with_something_new_grow(void **unused)
+TEST(buffers_that_are_joined_with_something_new_grow)
 {
-    (void)unused;
     expect_longer_buffer(
         "joined",
         "0.98 MiB more after each step since step 0, all of it from w_joined grows.py:25");
@@ -196,12 +191,11 @@ static void buffers_that_are_joined_with_something_new_grow(void **unused)
 }
 
 /* A cache of keys and values is not a leak: 6 layers x 2 x 16 sequences x 8 heads x 64 x 4 B. */
-static void a_cache_that_grows_with_its_tokens_is_no_leak(void **unused)
+TEST(a_cache_that_grows_with_its_tokens_is_no_leak)
 {
     struct mt_report *report = analyze("meaning", "growing_cache");
     const struct mt_finding *growth = find(report, "growth");
 
-    (void)unused;
     assert_non_null(growth);
     assert_int_equal(growth->bytes_per_step, UINT64_C(6) * 2 * 16 * 8 * 64 * 4);
     assert_string_equal(growth->severity, "info");
@@ -210,7 +204,7 @@ static void a_cache_that_grows_with_its_tokens_is_no_leak(void **unused)
     mt_source_close(source);
 }
 
-static void programs_without_leak_do_not_grow(void **unused)
+TEST(programs_without_leak_do_not_grow)
 {
     static const char *const captures[] = {
         "leak",           "gpt_default",     "seq2seq",        "streams",      "lengths",
@@ -220,7 +214,6 @@ static void programs_without_leak_do_not_grow(void **unused)
         "ddp_leak_rank0", "ddp_rank0",       "gpt_cap",        "leakval_ring", "resnet50_cap1900"};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "growth");
 }
@@ -245,9 +238,8 @@ static void expect_kept(const char *name, uint64_t more, const char *title)
     mt_source_close(source);
 }
 
-static void the_claim_for_an_earlier_del_is_what_it_saved(void **unused)
+TEST(the_claim_for_an_earlier_del_is_what_it_saved)
 {
-    (void)unused;
     expect_kept("kept", 0,
                 "250 MiB less at the peak if the results of forward train.py:71 are freed before "
                 "the next step");
@@ -260,14 +252,13 @@ static void the_claim_for_an_earlier_del_is_what_it_saved(void **unused)
                 "before the next step");
 }
 
-static void values_that_end_in_time_are_not_found(void **unused)
+TEST(values_that_end_in_time_are_not_found)
 {
     static const char *const captures[] = {"gpt_default", "seq2seq", "accumulate", "lstm",
                                            "leakval",     "keeps",   "lengths",    "twogpu",
                                            "cache",       "gpt_cap", "ddp_rank0",  "streams"};
     size_t i;
 
-    (void)unused;
     expect_silence("findings", "kept_clean", "kept-values");
     expect_silence("findings", "names_clean", "kept-values");
     expect_silence("findings", "graph_kept_clean", "kept-values");
@@ -299,9 +290,8 @@ static void expect_frames(const char *name, uint64_t missing, const char *title)
 }
 
 /* In one run the exception also holds the batch, which was not allocated in forward. */
-static void the_claim_for_an_exception_is_what_it_held(void **unused)
+TEST(the_claim_for_an_exception_is_what_it_held)
 {
-    (void)unused;
     expect_frames(
         "tried_inside", 0,
         "1.55 GiB from a failed attempt stays allocated while forward train.py:69 runs again");
@@ -312,13 +302,12 @@ static void the_claim_for_an_exception_is_what_it_held(void **unused)
 
 /* Programs that release the exception; libraries that fail and try another way; a run that ends
  * with the failure. */
-static void programs_that_release_an_exception_have_no_finding(void **unused)
+TEST(programs_that_release_an_exception_have_no_finding)
 {
     static const char *const captures[] = {"resnet50_cap1900", "resnet50_cap900", "oom_adam",
                                            "churn_split_cap",  "churn_cap",       "seq2seq_cap"};
     size_t i;
 
-    (void)unused;
     expect_silence("findings", "tried_outside", "exception-holds-frame");
     expect_silence("findings", "stored_text", "exception-holds-frame");
     for (i = 0; i < MT_ARRAY_LEN(captures); i++)
@@ -340,11 +329,10 @@ static void expect_lists(const char *name, uint64_t claimed, const char *replaye
     mt_source_close(source);
 }
 
-static void lists_cost_at_least_the_claim(void **unused)
+TEST(lists_cost_at_least_the_claim)
 {
     const uint64_t adam = 159285248, adagrad = 352518144;
 
-    (void)unused;
     assert_in_range(adam, 1,
                     truth("adam_lists", "allocated_peak") -
                         truth("adam_lists", "allocated_peak_clean"));
@@ -396,12 +384,11 @@ static void expect_setting(const char *name, const char *other)
 }
 
 /* One program in three real runs: with a harmful setting, with the default, and with the best. */
-static void settings_save_what_they_saved_in_a_real_run(void **unused)
+TEST(settings_save_what_they_saved_in_a_real_run)
 {
     struct mt_report *report = NULL;
     const struct mt_finding *setting;
 
-    (void)unused;
     expect_setting("gpt_split64", "captures/gpt_expandable");
     expect_setting("gpt_default", "captures/gpt_expandable");
     report = analyze("captures", "gpt_split64");
@@ -413,14 +400,13 @@ static void settings_save_what_they_saved_in_a_real_run(void **unused)
     mt_source_close(source);
 }
 
-static void good_settings_are_not_found(void **unused)
+TEST(good_settings_are_not_found)
 {
     static const char *const captures[] = {"gpt_expandable", "seq2seq", "leak",   "graph",
                                            "keeps",          "cache",   "twogpu", "gpt_ring",
                                            "gpt_seed2",      "oom_adam"};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "allocator-settings");
 }
@@ -429,7 +415,7 @@ struct said {
     const char *folder, *name, *id, *title;
 };
 
-static void texts_of_findings_of_real_runs(void **unused)
+TEST(texts_of_findings_of_real_runs)
 {
     static const struct said list[] = {
         {"captures", "gpt_default", "optimizer-state",
@@ -464,7 +450,6 @@ static void texts_of_findings_of_real_runs(void **unused)
          "741 MiB extra is needed only in the first steps: 1.06 GiB, then 347 MiB"}};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(list); i++) {
         struct mt_report *report = analyze(list[i].folder, list[i].name);
         const struct mt_finding *finding = find(report, list[i].id);
@@ -490,14 +475,13 @@ static void expect_first(const char *name)
     mt_source_close(source);
 }
 
-static void the_claim_for_a_first_peak_is_what_the_change_saved(void **unused)
+TEST(the_claim_for_a_first_peak_is_what_the_change_saved)
 {
-    (void)unused;
     expect_first("first");
     expect_first("warmup");
 }
 
-static void there_are_no_findings_where_nothing_is_wrong(void **unused)
+TEST(there_are_no_findings_where_nothing_is_wrong)
 {
     static const struct said list[] = {
         {"captures", "leak", "optimizer-state", NULL}, /* SGD has none */
@@ -528,7 +512,6 @@ static void there_are_no_findings_where_nothing_is_wrong(void **unused)
         {"captures", "seq2seq", "first-steps", NULL}};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(list); i++)
         expect_silence(list[i].folder, list[i].name, list[i].id);
 }
@@ -552,9 +535,8 @@ static void expect_outside(const char *name, uint64_t bytes)
 }
 
 /* A library allocates driver memory once or twice, or less than is worth reporting. */
-static void memory_outside_of_the_framework_is_found(void **unused)
+TEST(memory_outside_of_the_framework_is_found)
 {
-    (void)unused;
     expect_outside("streams", 67240960);
     expect_outside("graph", 2 * (uint64_t)67240960);
     expect_outside("churn_expandable", 0);
@@ -563,26 +545,5 @@ static void memory_outside_of_the_framework_is_found(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_claim_is_what_a_real_pool_saves),
-        cmocka_unit_test(a_pool_that_does_not_help_is_not_claimed),
-        cmocka_unit_test(programs_without_such_blocks_have_no_finding),
-        cmocka_unit_test(growth_is_found_to_the_byte_and_with_its_line),
-        cmocka_unit_test(buffers_that_are_joined_with_something_new_grow),
-        cmocka_unit_test(a_cache_that_grows_with_its_tokens_is_no_leak),
-        cmocka_unit_test(programs_without_leak_do_not_grow),
-        cmocka_unit_test(the_claim_for_an_earlier_del_is_what_it_saved),
-        cmocka_unit_test(values_that_end_in_time_are_not_found),
-        cmocka_unit_test(the_claim_for_an_exception_is_what_it_held),
-        cmocka_unit_test(programs_that_release_an_exception_have_no_finding),
-        cmocka_unit_test(lists_cost_at_least_the_claim),
-        cmocka_unit_test(settings_save_what_they_saved_in_a_real_run),
-        cmocka_unit_test(good_settings_are_not_found),
-        cmocka_unit_test(texts_of_findings_of_real_runs),
-        cmocka_unit_test(the_claim_for_a_first_peak_is_what_the_change_saved),
-        cmocka_unit_test(there_are_no_findings_where_nothing_is_wrong),
-        cmocka_unit_test(memory_outside_of_the_framework_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

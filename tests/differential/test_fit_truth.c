@@ -57,13 +57,12 @@ static void lies_between(const char *name, const char *options, const json_t *bo
                  (unsigned long long)fails, (unsigned long long)fits);
 }
 
-static void measured_limits_are_found(void **unused)
+TEST(measured_limits_are_found)
 {
     json_t *capacity = load("capacity"), *entry, *bounds;
     const char *run, *options;
     size_t checked = 0;
 
-    (void)unused;
     json_object_foreach(capacity, run, entry)
     {
         const char *trace = json_string_value(json_object_get(entry, "trace"));
@@ -80,7 +79,7 @@ static void measured_limits_are_found(void **unused)
 }
 
 /* A run served its requests under a limit, so the smallest limit is not larger. */
-static void runs_under_a_limit_fit_it(void **unused)
+TEST(runs_under_a_limit_fit_it)
 {
     static const char *const captures[] = {
         "churn_cap",       "churn_exp_cap", "churn_gc",   "churn_split_cap",  "churn_noctx",
@@ -88,7 +87,6 @@ static void runs_under_a_limit_fit_it(void **unused)
         "resnet50_cap900", "seq2seq_cap",   "streams_cap"};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(captures); i++) {
         char name[64];
         json_t *truth;
@@ -107,9 +105,8 @@ static void runs_under_a_limit_fit_it(void **unused)
     }
 }
 
-static void dependence_on_memory_is_seen(void **unused)
+TEST(dependence_on_memory_is_seen)
 {
-    (void)unused;
     assert_int_equal(fit("resnet50_cap1900", "pytorch:")->recorded_ooms, 4);
     assert_int_equal(fit("seq2seq_cap", "pytorch:")->recorded_retries, 4);
     assert_false(mt_fit_depends_on_memory(fit("seq2seq", "pytorch:")));
@@ -132,7 +129,7 @@ static uint64_t failures_at(const char *name, const char *policy, uint16_t devic
     return replayed.devices[i].failed_requests;
 }
 
-static void replays_agree(void **unused)
+TEST(replays_agree)
 {
     static const struct {
         const char *capture, *policy;
@@ -141,7 +138,6 @@ static void replays_agree(void **unused)
                  {"streams", "pytorch:"},    {"twogpu", "pytorch"}};
     size_t i, d;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         fit(cases[i].capture, cases[i].policy);
         for (d = 0; d < summary.device_count; d++) {
@@ -158,13 +154,7 @@ static void replays_agree(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(measured_limits_are_found),
-        cmocka_unit_test(runs_under_a_limit_fit_it),
-        cmocka_unit_test(dependence_on_memory_is_seen),
-        cmocka_unit_test(replays_agree),
-    };
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = run_tests_of_file(NULL, NULL);
 
     mt_fit_release(&summary);
     return failures;

@@ -39,9 +39,8 @@ static void replay(struct mt_source *source, const struct mt_replay_options *opt
         fail_msg("%s", error.text);
 }
 
-static void the_rule_of_each_version_is_found(void **unused)
+TEST(the_rule_of_each_version_is_found)
 {
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(runs); i++) {
         struct mt_source *source = open_run(i);
 
@@ -55,9 +54,8 @@ static void the_rule_of_each_version_is_found(void **unused)
 }
 
 /* So the fixtures distinguish the rules. */
-static void no_other_rule_is_exact(void **unused)
+TEST(no_other_rule_is_exact)
 {
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(runs); i++) {
         for (int order = MT_FREE_LOWEST; order <= MT_FREE_OLDEST_SEGMENT; order++) {
             struct mt_source *source = open_run(i);
@@ -71,7 +69,7 @@ static void no_other_rule_is_exact(void **unused)
     }
 }
 
-static void the_version_says_it(void **unused)
+TEST(the_version_says_it)
 {
     static const struct {
         const char *framework;
@@ -81,7 +79,6 @@ static void the_version_says_it(void **unused)
                     {"PyTorch 2.13.0+cu130", MT_FREE_OLDEST_SEGMENT},
                     {"PyTorch 2.14 or later", MT_FREE_OLDEST_SEGMENT}};
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(versions); i++) {
         struct mt_source *source = open_run(3);
 
@@ -94,13 +91,12 @@ static void the_version_says_it(void **unused)
 }
 
 /* Options that the run did not have use its rule, which a replay of the run has to find first. */
-static void other_options_follow_the_run(void **unused)
+TEST(other_options_follow_the_run)
 {
     const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:64"};
     struct mt_source *source = open_run(3);
     uint64_t reserved_bytes;
 
-    (void)unused;
     replay(source, &options);
     assert_int_equal(summary.devices[0].free_order, MT_FREE_OLDEST_SEGMENT);
     assert_int_equal(summary.devices[0].address_ties, 0);
@@ -115,12 +111,5 @@ static void other_options_follow_the_run(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rule_of_each_version_is_found),
-        cmocka_unit_test(no_other_rule_is_exact),
-        cmocka_unit_test(the_version_says_it),
-        cmocka_unit_test(other_options_follow_the_run),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -110,24 +110,18 @@ static uint64_t whole_arena(const char *options)
     return bytes;
 }
 
-static void growing(void **unused)
+TEST(growing)
 {
-    (void)unused;
     play("preallocate=False", whole_arena(NULL), 0);
 }
 
-static void preallocated(void **unused)
+TEST(preallocated)
 {
-    (void)unused; /* XLA_PYTHON_CLIENT_MEM_FRACTION=.03 */
+    /* XLA_PYTHON_CLIENT_MEM_FRACTION=.03 */
     play("memory_fraction=0.03", whole_arena("memory_fraction=0.03"), NUMBERS);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(growing),
-        cmocka_unit_test(preallocated),
-    };
-
-    return cmocka_run_group_tests(tests, load, unload);
+    return run_tests_of_file(load, unload);
 }

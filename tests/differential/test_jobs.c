@@ -30,7 +30,7 @@ static void say(const char *arguments, unsigned jobs, struct mt_buf *said)
     mt_buf_release(&command);
 }
 
-static void jobs_do_not_change_the_answer(void **unused)
+TEST(jobs_do_not_change_the_answer)
 {
     static const struct {
         const char *arguments, *end; /* of what is said */
@@ -50,7 +50,6 @@ static void jobs_do_not_change_the_answer(void **unused)
     static const unsigned jobs[] = {2, 3, 32, 1000};
     size_t i, j;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(commands); i++) {
         struct mt_buf one = {0};
         say(commands[i].arguments, 1, &one);
@@ -68,9 +67,5 @@ static void jobs_do_not_change_the_answer(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_do_not_change_the_answer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -146,13 +146,12 @@ static const struct mt_line_use *line_of(const struct mt_source *source,
     return NULL;
 }
 
-static void every_line_is_as_memlab_reports(void **unused)
+TEST(every_line_is_as_memlab_reports)
 {
     struct mt_line_table table;
     struct mt_source *source;
     size_t i, seen = 0;
 
-    (void)unused;
     open_table(MEMTRACE_FIXTURES "/captures/lines.pickle.zst", &source, &table);
     assert_true(table.has_frees && table.sizes_are_exact);
     assert_int_equal(table.devices[0].unseen_allocations, 0);
@@ -179,13 +178,12 @@ static void every_line_is_as_memlab_reports(void **unused)
 
 /* Missing lines did not allocate while they ran: the record of a def line covers the time before
  * the call. */
-static void no_line_that_allocates_is_missing(void **unused)
+TEST(no_line_that_allocates_is_missing)
 {
     struct mt_line_table table;
     struct mt_source *source;
     size_t i;
 
-    (void)unused;
     open_table(MEMTRACE_FIXTURES "/captures/lines.pickle.zst", &source, &table);
     for (i = 0; i < truth_count; i++) {
         bool is_def = (truths[i].line == 20 && !strcmp(truths[i].function, "forward")) ||
@@ -199,14 +197,13 @@ static void no_line_that_allocates_is_missing(void **unused)
 }
 
 /* Backward has 53 blocks. All except the first of each of four passes are from its own threads. */
-static void backward_is_charged_to_the_line_that_waits(void **unused)
+TEST(backward_is_charged_to_the_line_that_waits)
 {
     const struct truth wanted = {.function = "step", .line = 39};
     struct mt_line_table table;
     struct mt_source *source;
     const struct mt_line_use *line;
 
-    (void)unused;
     open_table(MEMTRACE_FIXTURES "/captures/lines.pickle.zst", &source, &table);
     line = line_of(source, &table, &wanted);
     assert_non_null(line);
@@ -219,11 +216,5 @@ static void backward_is_charged_to_the_line_that_waits(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_is_as_memlab_reports),
-        cmocka_unit_test(no_line_that_allocates_is_missing),
-        cmocka_unit_test(backward_is_charged_to_the_line_that_waits),
-    };
-
-    return cmocka_run_group_tests(tests, load, unload);
+    return run_tests_of_file(load, unload);
 }

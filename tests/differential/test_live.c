@@ -78,11 +78,10 @@ static void check_sites(const struct mt_device_report *whole, const struct mt_an
     }
 }
 
-static void the_peak_is_that_of_analyze(void **state)
+TEST(the_peak_is_that_of_analyze)
 {
     static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_SITE};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
         struct capture whole = read_capture(captures[i], NULL);
         struct capture live = read_capture(captures[i], &question);
@@ -107,13 +106,12 @@ static void the_peak_is_that_of_analyze(void **state)
 
 /* One program, recorded with Python stacks, and also with C++ stacks: the same sites hold the same
  * bytes, and blocks of backward's threads are tied alike. */
-static void native_frames_change_no_site(void **state)
+TEST(native_frames_change_no_site)
 {
     struct capture python = read_capture("seq2seq", NULL);
     struct capture both = read_capture("seq2seq_native", NULL);
     const struct mt_device_report *a = &python.report->devices[0], *b = &both.report->devices[0];
 
-    (void)state;
     assert_int_equal(a->peak_site_count, b->peak_site_count);
     for (uint32_t i = 0; i < a->peak_site_count; i++) {
         assert_string_equal(a->peak_sites[i].site, b->peak_sites[i].site);
@@ -128,13 +126,12 @@ static void native_frames_change_no_site(void **state)
 }
 
 /* Roles at the peak are also those of analyze. */
-static void roles_are_those_of_analyze(void **state)
+TEST(roles_are_those_of_analyze)
 {
     static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_ROLE};
     struct capture live = read_capture("graph", &question);
     const struct mt_device_report *device = &live.report->devices[0];
 
-    (void)state;
     assert_true(device->answer->row_count > 3);
     for (uint32_t i = 0; i < device->answer->row_count; i++) {
         const struct mt_live_row *row = &device->answer->rows[i];
@@ -146,7 +143,7 @@ static void roles_are_those_of_analyze(void **state)
     capture_close(&live);
 }
 
-static void every_instant_closes(void **state)
+TEST(every_instant_closes)
 {
     static const struct mt_question questions[] = {
         {.at = MT_AT_RESERVED_PEAK, .by = MT_BY_STACK},
@@ -155,7 +152,6 @@ static void every_instant_closes(void **state)
         {.at = MT_AT_EVENT, .value = 377, .by = MT_BY_SITE},
         {.at = MT_AT_TIME, .value = 50000000, .by = MT_BY_STACK}};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         for (size_t q = i % 2; q < MT_ARRAY_LEN(questions); q += 2) {
             struct capture live = read_capture(captures[i], &questions[q]);
@@ -167,7 +163,7 @@ static void every_instant_closes(void **state)
         }
 }
 
-static void the_peak_within_a_phase(void **state)
+TEST(the_peak_within_a_phase)
 {
     static const struct mt_question question = {.at = MT_AT_PHASE, .phase = "backward"};
     struct capture live = read_capture("lstm", &question);
@@ -175,7 +171,6 @@ static void the_peak_within_a_phase(void **state)
     const struct mt_answer *answer = device->answer;
     uint32_t instances = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < live.report->phase_count; i++) {
         const char *name = live.report->phases[i].name;
 
@@ -194,7 +189,7 @@ static void the_peak_within_a_phase(void **state)
     capture_close(&live);
 }
 
-static void missing_parts(void **state)
+TEST(missing_parts)
 {
     static const struct {
         struct mt_question question;
@@ -204,7 +199,6 @@ static void missing_parts(void **state)
                  {{.at = MT_AT_EVENT, .value = 10000000}, MT_BEYOND_END},
                  {{.at = MT_AT_TIME, .value = UINT64_MAX}, MT_BEYOND_END}};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         struct capture live = read_capture("graph", &cases[i].question);
 
@@ -215,12 +209,5 @@ static void missing_parts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_peak_is_that_of_analyze),
-                                       cmocka_unit_test(roles_are_those_of_analyze),
-                                       cmocka_unit_test(every_instant_closes),
-                                       cmocka_unit_test(the_peak_within_a_phase),
-                                       cmocka_unit_test(missing_parts),
-                                       cmocka_unit_test(native_frames_change_no_site)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -150,11 +150,10 @@ static uint32_t expect_all_of(const char *folder)
     return count;
 }
 
-static void every_run_has_those_that_it_has(void **unused)
+TEST(every_run_has_those_that_it_has)
 {
     size_t i;
 
-    (void)unused;
     assert_true(expect_all_of("captures") > 40);
     assert_true(expect_all_of("findings") > 30);
     for (i = 0; i < MT_ARRAY_LEN(list); i++)
@@ -196,16 +195,15 @@ static void expect_state(const char *name)
     expect_change(name, "idle-state");
 }
 
-static void state_on_the_host_saves_what_it_saved(void **unused)
+TEST(state_on_the_host_saves_what_it_saved)
 {
-    (void)unused;
     expect_state("host_state");
     expect_state("host_stream");
     expect_change("two_states", "idle-state");
 }
 
 /* What the run did not do says nothing of what it would have done. */
-static void a_simulation_claims_nothing(void **unused)
+TEST(a_simulation_claims_nothing)
 {
     static const char *const names[] = {"host_state", "halved"};
     const struct mt_analyze_options options = {
@@ -215,7 +213,6 @@ static void a_simulation_claims_nothing(void **unused)
     char path[512];
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(names); i++) {
         snprintf(path, sizeof path, "%s/findings/%s.pickle.zst", MEMTRACE_FIXTURES, names[i]);
         assert_int_equal(mt_import_open_any(path, &source, &error), MT_OK);
@@ -242,9 +239,8 @@ static void expect_about(const char *name, const char *advice)
     mt_source_close(source);
 }
 
-static void a_model_in_one_dtype_saves_about_what_it_saved(void **unused)
+TEST(a_model_in_one_dtype_saves_about_what_it_saved)
 {
-    (void)unused;
     expect_about("halved", "give the model its final dtype before it reaches the device");
     expect_about("loaded", "load the checkpoint with map_location");
 }
@@ -261,9 +257,8 @@ static void expect_evidence(const char *name, const char *id, size_t at, const c
     mt_source_close(source);
 }
 
-static void the_evidence_is_what_is_there(void **unused)
+TEST(the_evidence_is_what_is_there)
 {
-    (void)unused;
     expect_evidence("users", "large-layer", 0,
                     "blocks of this size, by role: parameters 1, gradients 1, optimizer state 2, "
                     "temporaries 2");
@@ -280,13 +275,5 @@ static void the_evidence_is_what_is_there(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_run_has_those_that_it_has),
-        cmocka_unit_test(state_on_the_host_saves_what_it_saved),
-        cmocka_unit_test(a_simulation_claims_nothing),
-        cmocka_unit_test(a_model_in_one_dtype_saves_about_what_it_saved),
-        cmocka_unit_test(the_evidence_is_what_is_there),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -58,14 +58,13 @@ static uint64_t named_bytes(json_t *truth, const char *prefix)
 #define BERT_PATH    "BertForSequenceClassification/BertModel/BertEncoder/BertLayer"
 #define BERT_BUFFERS 8192 /* position_ids and token_type_ids, 512 int64 each */
 
-static void bert(void **state)
+TEST(bert)
 {
     struct capture capture = analyze("modules", "bert", ".trace.zst");
     const struct mt_modules *modules = capture.report->devices[0].modules;
     json_t *truth = json_load_file(capture_path("modules", "bert", ".truth.json"), 0, NULL);
     uint64_t all = named_bytes(truth, ""), in_layers = named_bytes(truth, "bert.encoder.layer.");
 
-    (void)state;
     assert_non_null(truth);
     assert_int_equal(modules->layer_count, 6);
     for (uint32_t layer = 0; layer < 6; layer++) {
@@ -83,14 +82,13 @@ static void bert(void **state)
 
 /* The program names its layers; their stacks are all the same. Activations of each are one hidden
  * result of the wide layer, its GELU, and two of the narrow one. */
-static void ranges(void **state)
+TEST(ranges)
 {
     struct capture capture = analyze("modules", "ranges", ".trace.zst");
     const struct mt_modules *modules = capture.report->devices[0].modules;
     json_t *truth = json_load_file(capture_path("modules", "ranges", ".truth.json"), 0, NULL);
     const uint64_t narrow = 4 * 16 * 64 * 256;
 
-    (void)state;
     assert_non_null(truth);
     assert_int_equal(modules->layer_count, 5);
     for (uint32_t layer = 0; layer < 5; layer++) {
@@ -109,14 +107,13 @@ static void ranges(void **state)
 
 /* Teacher and student have the same class, and the teacher skips layers in one of its two calls:
  * each layer has exactly what the teacher's full call kept in it. */
-static void distill(void **state)
+TEST(distill)
 {
     struct capture capture = analyze("modules", "distill", ".trace.zst");
     const struct mt_modules *modules = capture.report->devices[0].modules;
     json_t *truth = json_load_file(capture_path("modules", "distill", ".truth.json"), 0, NULL);
     const uint64_t tokens = 32 * 64, kept = 4 * (6 * 128 + 2) * tokens;
 
-    (void)state;
     assert_non_null(truth);
     assert_int_equal(modules->layer_count, 8);
     for (uint32_t layer = 0; layer < 8; layer++) {
@@ -134,26 +131,24 @@ static void distill(void **state)
 }
 
 /* The parameters of the decoder come first and its calls last, so nothing is reported. */
-static void decoder_first(void **state)
+TEST(decoder_first)
 {
     struct capture capture = analyze("modules", "decoder_first", ".trace.zst");
     const struct mt_modules *modules = capture.report->devices[0].modules;
 
-    (void)state;
     assert_int_equal(modules->layer_count, 0);
     assert_int_equal(beside_layers(modules), 0);
     capture_close(&capture);
 }
 
 /* train.py: twelve Blocks, d = 768, two embeddings, a norm, a head. */
-static void gpt(void **state)
+TEST(gpt)
 {
     struct capture capture = analyze("captures", "gpt_default", ".pickle.zst");
     const struct mt_modules *modules = capture.report->devices[0].modules;
     const uint64_t d = 768, block = 4 * (2 * d + (d + 1) * 3 * d + (d + 1) * d + 2 * d +
                                          (d + 1) * 4 * d + (4 * d + 1) * d);
 
-    (void)state;
     assert_int_equal(modules->layer_count, 12);
     for (uint32_t i = 0; i < 12; i++) {
         const uint64_t *bytes = modules->rows[i].role_requested_bytes;
@@ -167,12 +162,11 @@ static void gpt(void **state)
 }
 
 /* The same model, failed in the ninth layer of its first forward. */
-static void gpt_without_memory(void **state)
+TEST(gpt_without_memory)
 {
     struct capture capture = analyze("captures", "oom_adam", ".pickle.zst");
     const struct mt_modules *modules = capture.report->devices[0].modules;
 
-    (void)state;
     assert_int_equal(modules->layer_count, 12);
     for (uint32_t i = 0; i < 12; i++)
         assert_int_equal(modules->rows[i].role_bytes[MT_ROLE_ACTIVATIONS] > 0, i < 9);
@@ -204,13 +198,12 @@ static uint64_t trained(uint64_t in, uint64_t width, bool is_first)
 }
 
 /* Four stages; the first block of each has a convolution more than the others. */
-static void resnet(void **state)
+TEST(resnet)
 {
     static const uint32_t blocks[] = {3, 4, 6, 3}, lines[] = {273, 274, 275, 276};
     struct capture capture = analyze("captures", "resnet50_cap1900", ".pickle.zst");
     const struct mt_modules *modules = capture.report->devices[0].modules;
 
-    (void)state;
     assert_int_equal(modules->layer_count, 3 + 4 + 6 + 3);
     for (uint32_t stage = 0; stage < 4; stage++) {
         uint64_t width = UINT64_C(64) << stage;
@@ -236,11 +229,10 @@ static void resnet(void **state)
 
 /* A recurrent cell is entered repeatedly. Its entries are no layers, because the parameters do not
  * repeat. */
-static void no_layers(void **state)
+TEST(no_layers)
 {
     static const char *const names[] = {"seq2seq", "lstm", "churn", "gpt_ring", "streams"};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         struct capture capture = analyze("captures", names[i], ".pickle.zst");
 
@@ -251,13 +243,12 @@ static void no_layers(void **state)
 }
 
 /* Rows sum to the peak, role by role. */
-static void sums(void **state)
+TEST(sums)
 {
     static const char *const names[] = {"gpt_default", "gpt_ring", "seq2seq_native", "streams",
                                         "twogpu",      "cache",    "oom_adam",       "ddp_rank0",
                                         "accumulate",  "graph",    "churn_noctx",    "lengths"};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         struct capture capture = analyze("captures", names[i], ".pickle.zst");
 
@@ -285,12 +276,5 @@ static void sums(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bert),    cmocka_unit_test(ranges),
-        cmocka_unit_test(distill), cmocka_unit_test(decoder_first),
-        cmocka_unit_test(gpt),     cmocka_unit_test(gpt_without_memory),
-        cmocka_unit_test(resnet),  cmocka_unit_test(no_layers),
-        cmocka_unit_test(sums)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

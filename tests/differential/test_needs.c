@@ -71,21 +71,19 @@ static void expect_between_real_runs(const char *name, const char *run)
     finish();
 }
 
-static void needs_are_those_of_real_runs_and_of_fit(void **unused)
+TEST(needs_are_those_of_real_runs_and_of_fit)
 {
-    (void)unused;
     expect_between_real_runs("gpt_default", "gpt --kw {\"steps\":8}");
     expect_between_real_runs("seq2seq", "seq2seq");
 }
 
 /* Real runs with expandable segments: it fails at 6621 MiB and succeeds at 6623 MiB. */
-static void the_first_advice_saves_what_it_saved_in_real_runs(void **unused)
+TEST(the_first_advice_saves_what_it_saved_in_real_runs)
 {
     const char *run = "gpt --kw {\"steps\":8}", *setting = "expandable_segments:True";
     const struct mt_finding *first;
     uint64_t under;
 
-    (void)unused;
     open_with_needs("gpt_default");
     first = &report->devices[0].findings[0];
     assert_string_equal(first->id, "allocator-settings");
@@ -97,9 +95,8 @@ static void the_first_advice_saves_what_it_saved_in_real_runs(void **unused)
 }
 
 /* Under a limit, the run may make other requests, so numbers are "about". */
-static void the_need_under_a_setting_is_no_more_exact_than_the_run_s(void **unused)
+TEST(the_need_under_a_setting_is_no_more_exact_than_the_run_s)
 {
-    (void)unused;
     open_with_needs("gpt_cap");
     assert_true(report->devices[0].need->depends_on_memory);
     assert_non_null(strstr(find(report, "allocator-settings")->title, "about "));
@@ -110,9 +107,8 @@ static void the_need_under_a_setting_is_no_more_exact_than_the_run_s(void **unus
 }
 
 /* Expandable segments reserve 178 MiB less of that run, but need 362 MiB instead of 350. */
-static void no_setting_is_advised_that_raises_the_need(void **unused)
+TEST(no_setting_is_advised_that_raises_the_need)
 {
-    (void)unused;
     report = analyze("captures", "streams"); /* needs are not asked for */
     assert_int_equal(find(report, "allocator-settings")->bytes, 178 * MT_MIB);
     finish();
@@ -134,18 +130,16 @@ static void expect_verdict(const char *name, const char *begin)
 }
 
 /* Pages and Markdown begin with it. */
-static void a_verdict_begins_with_the_card(void **unused)
+TEST(a_verdict_begins_with_the_card)
 {
-    (void)unused;
     expect_verdict("gpt_cap", "card about 9.14 GiB; ");
     expect_verdict("gpt_default", "card about 8.53 GiB; ");
     expect_verdict("twogpu", "device 1: card about 1.78 GiB; ");
 }
 
 /* PyTorch's limit does not include all memory that the device must have. */
-static void what_is_mapped_above_the_limit_is_part_of_the_need(void **unused)
+TEST(what_is_mapped_above_the_limit_is_part_of_the_need)
 {
-    (void)unused;
     open_with_needs("churn_exp_cap");
     assert_int_equal(report->devices[0].need->above_limit_bytes, 2 * MT_MIB);
     assert_int_equal(report->devices[0].need->bytes, fit_need("pytorch"));
@@ -163,11 +157,10 @@ static void expect_no_need(const char *name)
 }
 
 /* A ring buffer begins with more than its entries need, and the whole run needs more than those. */
-static void the_end_of_a_run_needs_no_more_than_the_run(void **unused)
+TEST(the_end_of_a_run_needs_no_more_than_the_run)
 {
     uint64_t whole, end;
 
-    (void)unused;
     open_with_needs("gpt_default");
     whole = report->devices[0].need->bytes;
     finish();
@@ -180,20 +173,18 @@ static void the_end_of_a_run_needs_no_more_than_the_run(void **unused)
 }
 
 /* A failed run did not make all its requests. */
-static void unknown_needs_are_not_printed(void **unused)
+TEST(unknown_needs_are_not_printed)
 {
-    (void)unused;
     expect_no_need("oom_adam");
     report = analyze("captures", "gpt_default"); /* not asked for */
     assert_null(report->devices[0].need);
     finish();
 }
 
-static void a_death_is_the_first_finding(void **unused)
+TEST(a_death_is_the_first_finding)
 {
     const struct mt_finding *first;
 
-    (void)unused;
     open_with_needs("oom_adam");
     first = &report->devices[0].findings[0];
     assert_string_equal(first->id, "out-of-memory");
@@ -204,11 +195,10 @@ static void a_death_is_the_first_finding(void **unused)
 }
 
 /* A limit of 1,426 MiB avoids it. The real limit may have been as low as 1,394 MiB. */
-static void a_failure_that_no_setting_avoids_has_the_missing_bytes(void **unused)
+TEST(a_failure_that_no_setting_avoids_has_the_missing_bytes)
 {
     const struct mt_finding *first;
 
-    (void)unused;
     open_with_needs("churn_noctx");
     first = &report->devices[0].findings[0];
     assert_string_equal(first->id, "out-of-memory");
@@ -219,20 +209,18 @@ static void a_failure_that_no_setting_avoids_has_the_missing_bytes(void **unused
 }
 
 /* A setting that is already in use is not advised. */
-static void settings_in_use_are_not_advised(void **unused)
+TEST(settings_in_use_are_not_advised)
 {
-    (void)unused;
     open_with_needs("churn_exp_cap");
     for (uint32_t i = 0; i < report->devices[0].finding_count; i++)
         assert_null(strstr(report->devices[0].findings[i].advice, "expandable_segments:True"));
     finish();
 }
 
-static void flushes_are_gone_with_the_setting_that_is_advised(void **unused)
+TEST(flushes_are_gone_with_the_setting_that_is_advised)
 {
     const struct mt_finding *flushes;
 
-    (void)unused;
     open_with_needs("seq2seq_cap");
     flushes = find(report, "cache-flushes");
     assert_non_null(flushes);
@@ -258,12 +246,11 @@ static int64_t gate_growth(void)
     return bytes;
 }
 
-static void growth_is_one_number(void **unused)
+TEST(growth_is_one_number)
 {
     static const char *const names[] = {"leakval",     "ddp_leak_rank1", "keeps",   "churn",
                                         "gpt_split64", "churn_gc",       "gpt_cap", "lengths"};
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         const struct mt_device_report *device;
         const struct mt_finding *growth;
@@ -283,20 +270,5 @@ static void growth_is_one_number(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(needs_are_those_of_real_runs_and_of_fit),
-        cmocka_unit_test(the_first_advice_saves_what_it_saved_in_real_runs),
-        cmocka_unit_test(no_setting_is_advised_that_raises_the_need),
-        cmocka_unit_test(the_need_under_a_setting_is_no_more_exact_than_the_run_s),
-        cmocka_unit_test(the_end_of_a_run_needs_no_more_than_the_run),
-        cmocka_unit_test(unknown_needs_are_not_printed),
-        cmocka_unit_test(a_verdict_begins_with_the_card),
-        cmocka_unit_test(what_is_mapped_above_the_limit_is_part_of_the_need),
-        cmocka_unit_test(a_death_is_the_first_finding),
-        cmocka_unit_test(a_failure_that_no_setting_avoids_has_the_missing_bytes),
-        cmocka_unit_test(settings_in_use_are_not_advised),
-        cmocka_unit_test(flushes_are_gone_with_the_setting_that_is_advised),
-        cmocka_unit_test(growth_is_one_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -89,11 +89,10 @@ static const struct mt_oom_answer *expect_answer(const char *name, uint64_t own_
 }
 
 /* 74.22 MiB "reserved by PyTorch but unallocated", 24 MiB wanted, 1700 MiB allowed. */
-static void oom_adam_would_have_gone_on_in_expandable_segments(void **unused)
+TEST(oom_adam_would_have_gone_on_in_expandable_segments)
 {
     const struct mt_oom_answer *answer = expect_answer("oom_adam", 1714);
 
-    (void)unused;
     assert_int_equal(answer->cause, MT_OOM_FRAGMENTATION);
     assert_int_equal(answer->unused_bytes, 77820928);           /* 74.22 MiB */
     assert_int_equal(answer->ways[1].fit_bytes, 1648 * MT_MIB); /* and in a real run */
@@ -102,11 +101,10 @@ static void oom_adam_would_have_gone_on_in_expandable_segments(void **unused)
 }
 
 /* 32.81 MiB unallocated, 32 MiB wanted, 900 MiB allowed. */
-static void resnet50_would_have_gone_on_in_expandable_segments(void **unused)
+TEST(resnet50_would_have_gone_on_in_expandable_segments)
 {
     const struct mt_oom_answer *answer = expect_answer("resnet50_cap900", 914);
 
-    (void)unused;
     assert_int_equal(answer->cause, MT_OOM_FRAGMENTATION);
     assert_int_equal(answer->ways[1].fit_bytes, 880 * MT_MIB); /* and in a real run */
     assert_true(answer->ways[1].same_limit);
@@ -114,11 +112,10 @@ static void resnet50_would_have_gone_on_in_expandable_segments(void **unused)
 }
 
 /* 91.58 MiB unallocated and 86 MiB below the limit of 1400 MiB; 112 MiB wanted. */
-static void churn_would_not(void **unused)
+TEST(churn_would_not)
 {
     const struct mt_oom_answer *answer = expect_answer("churn_noctx", 1426);
 
-    (void)unused;
     assert_int_equal(answer->cause, MT_OOM_FRAGMENTATION);
     assert_false(answer->ways[1].same_limit);
     finish();
@@ -126,11 +123,10 @@ static void churn_would_not(void **unused)
 
 /* 33.42 MiB unallocated and 86 MiB below the limit of 1500 MiB, which hold no 122 MiB;
  * but all that the trace shows is that the limit was below 1536 MiB. */
-static void a_limit_that_is_not_known_well_enough_is_said(void **unused)
+TEST(a_limit_that_is_not_known_well_enough_is_said)
 {
     const struct mt_oom_answer *answer = expect_answer("churn_split_cap", 1550);
 
-    (void)unused;
     assert_int_equal(answer->cause, MT_OOM_EITHER);
     assert_int_equal(answer->way_count, 3);
     assert_true(answer->ways[0].approximate);                   /* really 1536 */
@@ -138,12 +134,11 @@ static void a_limit_that_is_not_known_well_enough_is_said(void **unused)
     finish();
 }
 
-static void runs_without_failure_need_no_answer(void **unused)
+TEST(runs_without_failure_need_no_answer)
 {
     static const char *const names[] = {"gpt_default", "resnet50_cap1900", "churn_cap"};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(names); i++) {
         analyze(names[i]);
         assert_null(report->devices[0].oom_answer);
@@ -153,13 +148,5 @@ static void runs_without_failure_need_no_answer(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(oom_adam_would_have_gone_on_in_expandable_segments),
-        cmocka_unit_test(resnet50_would_have_gone_on_in_expandable_segments),
-        cmocka_unit_test(churn_would_not),
-        cmocka_unit_test(a_limit_that_is_not_known_well_enough_is_said),
-        cmocka_unit_test(runs_without_failure_need_no_answer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -27,9 +27,8 @@ static struct capture analyze(const char *name, bool needs, uint64_t limit_bytes
     return capture_analyze(path, &options);
 }
 
-static void ranges_hold_what_the_device_did(void **state)
+TEST(ranges_hold_what_the_device_did)
 {
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(runs); i++) {
         struct capture run = analyze(runs[i].name, true, 0);
         const struct mt_peak_orders *orders = run.report->devices[0].peak_orders;
@@ -50,23 +49,21 @@ static void ranges_hold_what_the_device_did(void **state)
 }
 
 /* Under a limit, the allocator releases memory, which lowers the peaks. */
-static void a_limit_holds_for_the_range(void **state)
+TEST(a_limit_holds_for_the_range)
 {
     struct capture run = analyze("gpt_batch4", true, 640 * MT_MIB);
     const struct mt_peak_orders *orders = run.report->devices[0].peak_orders;
 
-    (void)state;
     assert_non_null(orders);
     assert_true(orders->reserved_high_bytes <= 640 * MT_MIB);
     mt_report_release(run.report);
     mt_source_close(run.source);
 }
 
-static void nobody_asked(void **state)
+TEST(nobody_asked)
 {
     struct capture run = analyze("gpt_batch4", false, 0);
 
-    (void)state;
     assert_null(run.report->devices[0].peak_orders);
     mt_report_release(run.report);
     mt_source_close(run.source);
@@ -74,9 +71,5 @@ static void nobody_asked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ranges_hold_what_the_device_did),
-                                       cmocka_unit_test(a_limit_holds_for_the_range),
-                                       cmocka_unit_test(nobody_asked)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -124,11 +124,10 @@ static void check_row(const char *capture, const struct capture *loaded, const j
                  (unsigned long long)value(row, "allocated_peak"));
 }
 
-static void phases_match_truth(void **state)
+TEST(phases_match_truth)
 {
     size_t rows_checked = 0;
 
-    (void)state;
     for (size_t i = 0; i < CAPTURES; i++) {
         struct capture loaded = load(captures[i], NULL);
         json_t *truth = load_truth(captures[i]), *row;
@@ -227,11 +226,10 @@ static void check_device(const char *capture, const struct mt_device_report *dev
     assert_int_equal(device->active_peak.bytes, device->replay.counters.active.peak);
 }
 
-static void sums_hold(void **state)
+TEST(sums_hold)
 {
     static const char *const policies[] = {NULL, "recorded", "pytorch:max_split_size_mb:64"};
 
-    (void)state;
     for (size_t i = 0; i < CAPTURES; i++) {
         for (size_t policy = 0; policy < 3; policy++) {
             struct capture loaded = load(captures[i], policies[policy]);
@@ -273,12 +271,11 @@ static void assert_from(const struct mt_explanation *why, const char *site, enum
     fail_msg("no %lld bytes from %s, %s", (long long)bytes, site, phase);
 }
 
-static void seq2seq_is_explained(void **state)
+TEST(seq2seq_is_explained)
 {
     struct capture loaded = load("seq2seq", NULL);
     const struct mt_explanation *why;
 
-    (void)state;
     why = find(&loaded, MT_WHY_PHASE_RAISED_PEAK, "loss", 0);
     assert_int_equal(why->to_bytes - why->from_bytes, 2900496896 - 2420568064);
     assert_from(why, "train train.py:77", MT_ROLE_ACTIVATIONS, "loss", 480248832);
@@ -302,11 +299,10 @@ static uint64_t role_bytes(const struct capture *loaded, enum mt_role role)
     return loaded->report->devices[0].peak_role_bytes[role];
 }
 
-static void roles_of_known_runs(void **state)
+TEST(roles_of_known_runs)
 {
     struct capture loaded = load("seq2seq", NULL);
 
-    (void)state;
     /* all parameters but what set-up left as temporaries: the sum of the model */
     assert_int_equal(role_bytes(&loaded, MT_ROLE_PARAMETERS), 296272896);
     assert_int_equal(role_bytes(&loaded, MT_ROLE_OPTIMIZER_STATE), 592301056);
@@ -334,13 +330,12 @@ static void roles_of_known_runs(void **state)
 }
 
 /* Without any names, the roles of all bytes at the peak are the same. */
-static void roles_without_annotations(void **state)
+TEST(roles_without_annotations)
 {
     static const char *const names[] = {"seq2seq",   "gpt_default", "resnet50_cap1900",
                                         "ddp_rank0", "ddp_rank1",   "seq2seq_native",
                                         "leakval",   "twogpu"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct capture with = load(names[i], NULL), without = load_unnamed(names[i]);
 
@@ -359,11 +354,5 @@ static void roles_without_annotations(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phases_match_truth),        cmocka_unit_test(sums_hold),
-        cmocka_unit_test(seq2seq_is_explained),      cmocka_unit_test(roles_of_known_runs),
-        cmocka_unit_test(roles_without_annotations),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

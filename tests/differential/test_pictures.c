@@ -52,13 +52,12 @@ static void check_chart(const struct mt_chart *chart, const struct capture *load
     }
 }
 
-static void pictures_of_captures_are_in_order(void **state)
+TEST(pictures_of_captures_are_in_order)
 {
     glob_t found;
     uint32_t d;
     size_t i, chart;
 
-    (void)state;
     assert_int_equal(glob(MEMTRACE_FIXTURES "/captures/*.pickle.zst", 0, NULL, &found), 0);
     assert_true(found.gl_pathc > 40);
     for (i = 0; i < found.gl_pathc; i++) {
@@ -123,13 +122,12 @@ static void check_peaks(const struct capture *loaded, const char *capture)
     mt_drawing_release(&drawing);
 }
 
-static void timelines_name_the_peaks_that_pytorch_counted(void **state)
+TEST(timelines_name_the_peaks_that_pytorch_counted)
 {
     char capture[100];
     size_t i, checked = 0;
     glob_t found;
 
-    (void)state;
     assert_int_equal(glob(MEMTRACE_FIXTURES "/captures/*.pickle.zst", 0, NULL, &found), 0);
     for (i = 0; i < found.gl_pathc; i++) {
         struct capture loaded = load(found.gl_pathv[i]);
@@ -147,10 +145,5 @@ static void timelines_name_the_peaks_that_pytorch_counted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_of_captures_are_in_order),
-        cmocka_unit_test(timelines_name_the_peaks_that_pytorch_counted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

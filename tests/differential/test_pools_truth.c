@@ -46,13 +46,12 @@ static void check(const json_t *row)
     mt_source_close(source);
 }
 
-static void peaks_and_calls_are_the_real_ones(void **unused)
+TEST(peaks_and_calls_are_the_real_ones)
 {
     json_error_t error;
     json_t *rows = json_load_file(MEMTRACE_FIXTURES "/pools/truth.json", 0, &error), *row;
     size_t i;
 
-    (void)unused;
     assert_non_null(rows);
     assert_true(json_array_size(rows) == 9);
     json_array_foreach(rows, i, row) check(row);
@@ -61,9 +60,5 @@ static void peaks_and_calls_are_the_real_ones(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_and_calls_are_the_real_ones),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -46,13 +46,12 @@ static uint64_t truth(const struct run *run, const char *key)
     return (uint64_t)json_integer_value(value);
 }
 
-static void pytorch_beside_others(void **state)
+TEST(pytorch_beside_others)
 {
     const struct mt_device_report *device;
     const struct mt_driver_report *driver;
     struct run run;
 
-    (void)state;
     open_run(&run, "mixed");
     assert_int_equal(run.report->device_count, 1);
     assert_int_equal(run.report->driver_count, 1);
@@ -78,13 +77,12 @@ static void pytorch_beside_others(void **state)
 
 /* Phases of a program with threads: those of backward belong to the step, loading is separate, and
  * a range that began on one thread and ended on another has both ends. */
-static void phases_on_threads(void **state)
+TEST(phases_on_threads)
 {
     const struct mt_device_report *device;
     bool has_session = false;
     struct run run;
 
-    (void)state;
     open_run(&run, "mixed");
     device = &run.report->devices[0];
     for (uint32_t i = 0; i < run.report->phase_count; i++) {
@@ -108,12 +106,11 @@ static void phases_on_threads(void **state)
     close_run(&run);
 }
 
-static void a_program_without_a_framework(void **state)
+TEST(a_program_without_a_framework)
 {
     const struct mt_device_report *device;
     struct run run;
 
-    (void)state;
     open_run(&run, "driver_only");
     assert_true(run.report->is_driver_level);
     assert_int_equal(run.report->device_count, 1);
@@ -126,11 +123,10 @@ static void a_program_without_a_framework(void **state)
 }
 
 /* All heaps are empty at the end, and only existing blocks are freed. */
-static void every_way_to_allocate(void **state)
+TEST(every_way_to_allocate)
 {
     struct run run;
 
-    (void)state;
     open_run(&run, "every_allocation");
     assert_true(run.report->is_driver_level);
     assert_int_equal(run.report->drivers[0].heap_count, 10);
@@ -147,13 +143,12 @@ static void every_way_to_allocate(void **state)
 }
 
 /* Weights and cache have the sizes of the program's storages, and the parts sum to the device. */
-static void a_model_that_is_served(void **state)
+TEST(a_model_that_is_served)
 {
     const struct mt_device_report *device;
     struct run run;
     uint64_t sum = 0, free_at_the_end;
 
-    (void)state;
     open_run(&run, "paged_pool");
     device = &run.report->devices[0];
     free_at_the_end = truth(&run, "free_at_the_end");
@@ -175,13 +170,12 @@ static void a_model_that_is_served(void **state)
 
 /* vLLM's engine runs the model and warms up below the function that creates its cache: only the
  * pool is the cache. The peaks are those of PyTorch's counters, to the byte. */
-static void the_engine_of_vllm(void **state)
+TEST(the_engine_of_vllm)
 {
     const struct mt_device_report *device;
     struct run run;
     uint64_t sum = 0;
 
-    (void)state;
     open_run(&run, "vllm");
     device = &run.report->devices[0];
     assert_int_equal(device->allocated_peak.bytes, truth(&run, "allocated_peak"));
@@ -208,13 +202,12 @@ static uint64_t communicator_bytes(const struct mt_driver_report *driver, int32_
 
 /* The device had less memory by the same number of bytes. The second communicator took 2 MiB more,
  * for a kernel. */
-static void two_communicators(void **state)
+TEST(two_communicators)
 {
     const struct mt_driver_report *driver;
     struct run run;
     uint64_t second;
 
-    (void)state;
     open_run(&run, "communicators");
     driver = &run.report->drivers[0];
     second = truth(&run, "before_second") - truth(&run, "after_second");
@@ -230,15 +223,5 @@ static void two_communicators(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pytorch_beside_others),
-        cmocka_unit_test(phases_on_threads),
-        cmocka_unit_test(a_program_without_a_framework),
-        cmocka_unit_test(every_way_to_allocate),
-        cmocka_unit_test(a_model_that_is_served),
-        cmocka_unit_test(the_engine_of_vllm),
-        cmocka_unit_test(two_communicators),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

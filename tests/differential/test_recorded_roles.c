@@ -113,9 +113,8 @@ static void expect_program(const char *name)
     finish();
 }
 
-static void roles_are_those_of_the_profiler(void **unused)
+TEST(roles_are_those_of_the_profiler)
 {
-    (void)unused;
     expect_program("mlp");
     expect_program("gpt");
 }
@@ -136,20 +135,18 @@ static void expect_profile(const char *name, bool all)
 }
 
 /* Only tensors, without times and segments; the host is a device there. */
-static void a_profile_alone_has_them_too(void **unused)
+TEST(a_profile_alone_has_them_too)
 {
-    (void)unused;
     expect_profile("mlp", true);
     expect_profile("gpt", false);
 }
 
 /* A memtrace trace keeps them. */
-static void an_imported_trace_has_them(void **unused)
+TEST(an_imported_trace_has_them)
 {
     char path[] = "/tmp/memtrace-roles-XXXXXX", command[1536];
     int file = mkstemp(path);
 
-    (void)unused;
     assert_true(file >= 0);
     close(file);
     snprintf(command, sizeof command, "'%s' import -q -o %s '%s/categories/mlp.pickle.zst'",
@@ -171,7 +168,7 @@ static int role_of(struct mt_symbols *symbols, const char *text)
     return mt_recorded_role(symbols, id, &role) ? (int)role : (int)MT_ROLE_COUNT;
 }
 
-static void tags_are_words_of_torch_memtrace_and_people(void **unused)
+TEST(tags_are_words_of_torch_memtrace_and_people)
 {
     static const struct {
         const char *text;
@@ -203,7 +200,6 @@ static void tags_are_words_of_torch_memtrace_and_people(void **unused)
     enum mt_role role;
     char deep[2000];
 
-    (void)unused;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (size_t i = 0; i < MT_ARRAY_LEN(wanted); i++)
         assert_int_equal(role_of(&symbols, wanted[i].text), wanted[i].role);
@@ -218,12 +214,5 @@ static void tags_are_words_of_torch_memtrace_and_people(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roles_are_those_of_the_profiler),
-        cmocka_unit_test(a_profile_alone_has_them_too),
-        cmocka_unit_test(an_imported_trace_has_them),
-        cmocka_unit_test(tags_are_words_of_torch_memtrace_and_people),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

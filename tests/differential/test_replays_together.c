@@ -170,9 +170,8 @@ static void compare_file(const char *folder, const char *name)
     mt_source_close(source);
 }
 
-static void side_by_side_is_one_by_one(void **unused)
+TEST(side_by_side_is_one_by_one)
 {
-    (void)unused;
     compare_file("captures", "seq2seq.pickle.zst");
     compare_file("captures", "churn_gc.pickle.zst");
     compare_file("captures", "twogpu.pickle.zst");
@@ -197,14 +196,13 @@ static size_t read_all(struct mt_source *source, struct mt_event **events)
 
 /* Batches have two events, and the next batch overwrites them: nearly every look-ahead moves the
  * window, and no replay may still use the event from which the previous one looked ahead. */
-static void looking_ahead_disturbs_no_other(void **unused)
+TEST(looking_ahead_disturbs_no_other)
 {
     struct mt_source *source = open_capture("captures", "churn_gc.pickle.zst");
     struct memory_source small;
     struct mt_event *events;
     size_t count = read_all(source, &events);
 
-    (void)unused;
     memory_source_init(&small, events, count, 2);
     mt_symbols_release(&small.source.symbols);
     small.source.symbols = source->symbols;
@@ -217,13 +215,12 @@ static void looking_ahead_disturbs_no_other(void **unused)
 }
 
 /* Each thread goes on alone after the replay of the other one has ended. */
-static void no_thread_waits_for_one_that_ended(void **unused)
+TEST(no_thread_waits_for_one_that_ended)
 {
     struct mt_source *source = open_capture("captures", "churn_gc.pickle.zst");
     struct mt_replay_summary *summaries = calloc(2, sizeof *summaries);
     struct mt_error error;
 
-    (void)unused;
     assert_non_null(summaries);
     for (size_t i = 0; i < 2; i++) {
         struct seen seen[2] = {{.most = i ? 500 : 0}, {.most = i ? 0 : 500}};
@@ -244,11 +241,5 @@ static void no_thread_waits_for_one_that_ended(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(side_by_side_is_one_by_one),
-        cmocka_unit_test(looking_ahead_disturbs_no_other),
-        cmocka_unit_test(no_thread_waits_for_one_that_ended),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -188,17 +188,15 @@ static size_t check_folder(const char *folder)
     return files.count;
 }
 
-static void test_captures(void **state)
+TEST(test_captures)
 {
-    (void)state;
     assert_true(check_folder(MEMTRACE_FIXTURES "/captures") >= 18);
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
     char folder[] = "/tmp/memtrace-snapshots-XXXXXX", command[1024];
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(command, sizeof command, "python3 -B '%s/make_snapshots.py' '%s/captures' '%s'",
              SCRIPTS, MEMTRACE_FIXTURES, folder);
@@ -211,10 +209,5 @@ static void test_versions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_captures),
-        cmocka_unit_test(test_versions),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

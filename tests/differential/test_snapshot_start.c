@@ -249,7 +249,7 @@ static void check_capture(const char *name, struct tally *tally)
     mt_source_close(&torch->source);
 }
 
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
     char path[512];
     struct dirent *entry;
@@ -257,7 +257,6 @@ static void test_cuts(void **state)
     size_t captures = 0;
     DIR *folder;
 
-    (void)state;
     snprintf(path, sizeof path, "%s/captures", MEMTRACE_FIXTURES);
     folder = opendir(path);
     assert_non_null(folder);
@@ -279,7 +278,5 @@ static void test_cuts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cuts)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -68,13 +68,12 @@ static void check_drawing(const struct mt_drawing *drawing, const char *name)
     mt_buf_release(&svg);
 }
 
-static void charts_of_every_capture_are_in_order(void **unused)
+TEST(charts_of_every_capture_are_in_order)
 {
     struct mt_drawing drawing;
     size_t i, s;
     uint32_t d;
 
-    (void)unused;
     for (i = 0; i < name_count; i++) {
         struct capture loaded = load(names[i], NULL);
 
@@ -138,13 +137,12 @@ static void check_levels(const char *name, const struct mt_drawing *drawing)
     assert_true(checked >= 6);
 }
 
-static void levels_are_those_that_pytorch_counted(void **unused)
+TEST(levels_are_those_that_pytorch_counted)
 {
     static const char *const whole[] = {"gpt_default", "gpt_split64", "gpt_round4"};
     struct mt_drawing drawing;
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(whole); i++) {
         struct capture loaded = load(whole[i], NULL);
 
@@ -178,9 +176,8 @@ static void expect(const char *name, const char *verdict, const char *words)
     capture_close(&loaded);
 }
 
-static void growth_is_where_there_is_some(void **unused)
+TEST(growth_is_where_there_is_some)
 {
-    (void)unused;
     expect("keeps", "growth", "w_keeps questions.py:20");
     expect("keeps", "growth", "+0.98 MiB");
     expect("leakval", "growth", "train.py:128");
@@ -193,12 +190,11 @@ static void growth_is_where_there_is_some(void **unused)
     expect("seq2seq", "not enough steps", "3 of 5");
 }
 
-static void differences_of_captures_are_in_order(void **unused)
+TEST(differences_of_captures_are_in_order)
 {
     const struct mt_question at_peak = {.at = MT_AT_PEAK};
     size_t i, s;
 
-    (void)unused;
     for (i = 0; i + 1 < name_count; i += 2) {
         struct capture a = load(names[i], &at_peak), b = load(names[i + 1], &at_peak);
         struct mt_arena arena = {0};
@@ -224,7 +220,7 @@ static void differences_of_captures_are_in_order(void **unused)
 
 /* A chart calls the run's own numbers measured only if they equal PyTorch's counters. Other
  * settings are replayed, and equal the counters of real runs of the same requests. */
-static void rows_are_what_real_runs_counted(void **unused)
+TEST(rows_are_what_real_runs_counted)
 {
     static const struct {
         const char *capture, *policy, *run;
@@ -237,7 +233,6 @@ static void rows_are_what_real_runs_counted(void **unused)
     };
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         struct mt_source *source =
             capture_open(capture_path("captures", cases[i].capture, ".pickle.zst"));
@@ -264,13 +259,5 @@ static void rows_are_what_real_runs_counted(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(charts_of_every_capture_are_in_order),
-        cmocka_unit_test(levels_are_those_that_pytorch_counted),
-        cmocka_unit_test(growth_is_where_there_is_some),
-        cmocka_unit_test(differences_of_captures_are_in_order),
-        cmocka_unit_test(rows_are_what_real_runs_counted),
-    };
-
-    return cmocka_run_group_tests(tests, list_captures, NULL);
+    return run_tests_of_file(list_captures, NULL);
 }

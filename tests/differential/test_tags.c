@@ -73,9 +73,8 @@ static void expect_tags(const char *name, bool are_roles)
     finish();
 }
 
-static void bytes_by_tag_are_those_of_the_program(void **unused)
+TEST(bytes_by_tag_are_those_of_the_program)
 {
-    (void)unused;
     expect_tags("words_2_11", false);
     expect_tags("roles_2_11", true);
     expect_tags("words_2_15", false);
@@ -84,12 +83,11 @@ static void bytes_by_tag_are_those_of_the_program(void **unused)
 
 /* The copy of the weights looks like parameters: it is allocated in the same way, and lives as
  * long. */
-static void a_tag_wins_over_what_is_inferred(void **unused)
+TEST(a_tag_wins_over_what_is_inferred)
 {
     const uint64_t *roles;
     uint64_t copied;
 
-    (void)unused;
     analyze("words_2_15");
     roles = report->devices[0].peak_role_bytes;
     copied = tag_of("fp32 copy")->bytes;
@@ -120,13 +118,12 @@ static void expect_group(const char *tag, const char *member, const char *group)
     mt_symbols_release(&symbols);
 }
 
-static void members_of_objects_are_groups(void **unused)
+TEST(members_of_objects_are_groups)
 {
     static const char object[] =
         "{\"layer\": 3, \"kind\":\"kv; \\\"x\", \"at\": {\"head\": [1, 2.50]}, "
         "\"on\": true, \"of\": null, \"empty\": \"\"}";
 
-    (void)unused;
     expect_group(object, "layer", "3");
     expect_group(object, "kind", "kv; \"x");
     expect_group(object, "at", "{\"head\": [1, 2.50]}");
@@ -140,11 +137,10 @@ static void members_of_objects_are_groups(void **unused)
     expect_group("a; {\"n\": 1}; {\"n\": 2}", "n", "2");
 }
 
-static void other_tags_have_no_members(void **unused)
+TEST(other_tags_have_no_members)
 {
     char deep[64] = "{\"n\": 1, \"d\": ";
 
-    (void)unused;
     expect_group("layer 3", "layer", "no tag.layer");
     expect_group("[{\"n\": 1}]", "n", "no tag.n");
     expect_group("{\"n\": 1} and more", "n", "no tag.n");
@@ -159,11 +155,10 @@ static void other_tags_have_no_members(void **unused)
     assert_string_equal(mt_tag_group(NULL, NULL, MT_NO_ID, NULL), "no tag");
 }
 
-static void unused_parts_are_reported(void **unused)
+TEST(unused_parts_are_reported)
 {
     static const char unused_fields[] = "entry: compile_context\nsegment: segment_type";
 
-    (void)unused;
     analyze("words_2_11");
     assert_string_equal(source->header.not_used, unused_fields);
     finish();
@@ -204,11 +199,10 @@ static struct pinned read_pinned(void)
 }
 
 /* The host has its own heaps, beside the device's, and is not included in their numbers. */
-static void host_memory_is_a_heap(void **unused)
+TEST(host_memory_is_a_heap)
 {
     struct pinned pinned;
 
-    (void)unused;
     analyze("words_2_15");
     assert_int_equal(report->driver_count, 1);
     assert_false(report->drivers[0].has_calls);
@@ -220,13 +214,12 @@ static void host_memory_is_a_heap(void **unused)
 }
 
 /* Host memory that the process pinned before it used a device is not the default heap. */
-static void the_device_is_the_default_in_any_order(void **unused)
+TEST(the_device_is_the_default_in_any_order)
 {
     static const char path[] = MEMTRACE_FIXTURES "/../tests/fuzz/seeds/pickle_host";
     const struct mt_analyze_options options = {.path = path};
     struct capture capture = capture_analyze(path, &options);
 
-    (void)unused;
     assert_int_equal(capture.report->device_count, 1);
     assert_int_equal(capture.report->devices[0].allocated_peak.bytes, 512);
     mt_report_release(capture.report);
@@ -235,15 +228,5 @@ static void the_device_is_the_default_in_any_order(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_by_tag_are_those_of_the_program),
-        cmocka_unit_test(a_tag_wins_over_what_is_inferred),
-        cmocka_unit_test(members_of_objects_are_groups),
-        cmocka_unit_test(other_tags_have_no_members),
-        cmocka_unit_test(unused_parts_are_reported),
-        cmocka_unit_test(host_memory_is_a_heap),
-        cmocka_unit_test(the_device_is_the_default_in_any_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -265,12 +265,11 @@ static void check_capture(const char *capture, const struct mt_replay_options *o
 static const bool everything[VALUES] = {true, true, true, true, true, true, true, true,
                                         true, true, true, true, true, true, true, true};
 
-static void pytorch_equals_every_truth_row(void **unused)
+TEST(pytorch_equals_every_truth_row)
 {
     struct mt_replay_options options = {.policy = "pytorch"};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
         check_capture(captures[i], &options, everything);
     for (i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
@@ -278,7 +277,7 @@ static void pytorch_equals_every_truth_row(void **unused)
 }
 
 /* A given limit must have the same result as an inferred one. */
-static void the_real_limit_gives_the_same(void **unused)
+TEST(the_real_limit_gives_the_same)
 {
     static const struct {
         const char *capture;
@@ -287,7 +286,6 @@ static void the_real_limit_gives_the_same(void **unused)
                  {"gpt_split200_cap", 9500}, {"resnet50_cap1900", 1900}, {"streams_cap", 500}};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct mt_replay_options options = {.policy = "pytorch",
                                             .limit_bytes = cases[i].limit_mib << 20};
@@ -297,13 +295,12 @@ static void the_real_limit_gives_the_same(void **unused)
 
 /* Retries under options that release segments by themselves cannot be recognized. `recorded` gives
  * a lower bound there. */
-static void recorded_equals_every_truth_row(void **unused)
+TEST(recorded_equals_every_truth_row)
 {
     struct mt_replay_options options = {.policy = "recorded"};
     bool checked[VALUES];
     size_t i, k;
 
-    (void)unused;
     for (i = 0; i < sizeof captures / sizeof captures[0]; i++) {
         for (k = 0; k < VALUES; k++)
             checked[k] =
@@ -326,13 +323,12 @@ static void keep_peaks_of_the_warm_up(struct baseline *baseline, const json_t *f
             baseline->least[key] = history->states[i].values[key];
 }
 
-static void recordings_equal_every_truth_row(void **unused)
+TEST(recordings_equal_every_truth_row)
 {
     static const char *const policies[] = {"pytorch", "recorded"};
     static struct mt_replay_summary summary;
     size_t i, k, row;
 
-    (void)unused;
     for (i = 0; i < sizeof recordings / sizeof recordings[0]; i++) {
         json_t *truth = load_truth_of("recorded", recordings[i]),
                *rows = json_object_get(truth, "rows");
@@ -387,13 +383,12 @@ static bool is_decided_by_addresses(const char *capture)
     return false;
 }
 
-static void blind_replay_has_every_reserved_level(void **unused)
+TEST(blind_replay_has_every_reserved_level)
 {
     struct mt_replay_options options = {.policy = "pytorch", .blind = true};
     bool checked[VALUES] = {false};
     size_t i;
 
-    (void)unused;
     checked[6] = checked[7] = true;
     assert_string_equal(truth_keys[6], "reserved");
     for (i = 0; i < sizeof captures / sizeof captures[0]; i++) {
@@ -402,13 +397,12 @@ static void blind_replay_has_every_reserved_level(void **unused)
     }
 }
 
-static void where_addresses_decide_blind_replay_is_close(void **unused)
+TEST(where_addresses_decide_blind_replay_is_close)
 {
     static struct mt_replay_summary summary;
     struct mt_replay_options options = {.policy = "pytorch", .blind = true};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
         const char *capture = decided_by_addresses[i].capture;
         uint64_t real = final_reserved_peak(capture);
@@ -439,11 +433,10 @@ static void check_addresses(const char *capture, bool starts_in_middle, bool has
     }
 }
 
-static void every_address_and_segment_is_as_recorded(void **unused)
+TEST(every_address_and_segment_is_as_recorded)
 {
     size_t i;
 
-    (void)unused;
     for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
         check_addresses(captures[i], false, false);
     for (i = 0; i < sizeof rings / sizeof rings[0]; i++)
@@ -480,11 +473,10 @@ static void check_ring(const char *capture, const char *policy)
     json_decref(truth);
 }
 
-static void rings_are_exact_from_their_start_on(void **unused)
+TEST(rings_are_exact_from_their_start_on)
 {
     size_t i;
 
-    (void)unused;
     for (i = 0; i < sizeof rings / sizeof rings[0]; i++) {
         check_ring(rings[i], "pytorch");
         check_ring(rings[i], "recorded");
@@ -493,14 +485,13 @@ static void rings_are_exact_from_their_start_on(void **unused)
 
 /* One recorded run predicts the real runs of the same program under other
  * options and limits, to the byte. */
-static void other_options_predict_real_runs(void **unused)
+TEST(other_options_predict_real_runs)
 {
     static struct mt_replay_summary summary;
     json_error_t error;
     json_t *cases = json_load_file(MEMTRACE_FIXTURES "/other_options/cases.json", 0, &error);
     size_t i;
 
-    (void)unused;
     assert_true(json_array_size(cases) >= 19);
     for (i = 0; i < json_array_size(cases); i++) {
         const json_t *one = json_array_get(cases, i);
@@ -521,17 +512,5 @@ static void other_options_predict_real_runs(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pytorch_equals_every_truth_row),
-        cmocka_unit_test(the_real_limit_gives_the_same),
-        cmocka_unit_test(recorded_equals_every_truth_row),
-        cmocka_unit_test(recordings_equal_every_truth_row),
-        cmocka_unit_test(blind_replay_has_every_reserved_level),
-        cmocka_unit_test(where_addresses_decide_blind_replay_is_close),
-        cmocka_unit_test(every_address_and_segment_is_as_recorded),
-        cmocka_unit_test(rings_are_exact_from_their_start_on),
-        cmocka_unit_test(other_options_predict_real_runs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

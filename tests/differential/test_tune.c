@@ -62,9 +62,8 @@ static void expect_real(const char *capture, const char *conf, const char *truth
     mt_source_close(source);
 }
 
-static void real_runs_have_the_predicted_peak(void **state)
+TEST(real_runs_have_the_predicted_peak)
 {
-    (void)state;
     expect_real("gpt_default", "expandable_segments:True", "captures/gpt_expandable");
     expect_real("gpt_split64", "expandable_segments:True", "captures/gpt_expandable");
     expect_real("seq2seq", "expandable_segments:True", "other_options/seq2seq_exp");
@@ -141,12 +140,11 @@ static void check_that_none_is_missing(struct mt_source *source)
     }
 }
 
-static void no_row_beats_another(void **state)
+TEST(no_row_beats_another)
 {
     static const char *const names[] = {"gpt_default", "churn", "twogpu", "streams"};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof names / sizeof *names; i++) {
         struct mt_source *source = tune(names[i], 0, false);
         check_front(source, 0);
@@ -155,13 +153,12 @@ static void no_row_beats_another(void **state)
     }
 }
 
-static void a_limit_asks_for_settings_that_serve(void **state)
+TEST(a_limit_asks_for_settings_that_serve)
 {
     const uint64_t limit_bytes = UINT64_C(7) << 30;
     struct mt_source *source = tune("gpt_default", limit_bytes, true);
     size_t i;
 
-    (void)state;
     assert_false(summary.current.serves); /* it needs 7,712 MiB */
     assert_int_equal(summary.current.fit_bytes, UINT64_C(7712) << 20);
     check_front(source, limit_bytes);
@@ -178,7 +175,7 @@ static void a_limit_asks_for_settings_that_serve(void **state)
 
 /* If `tune` reports that a setting fits a limit, `fit` agrees in every order of addresses. The
  * defaults fit `keeps` under this limit in some orders only. */
-static void a_setting_serves_in_every_order(void **state)
+TEST(a_setting_serves_in_every_order)
 {
     static const struct {
         const char *name;
@@ -186,7 +183,6 @@ static void a_setting_serves_in_every_order(void **state)
     } runs[] = {{"keeps", 142}, {"graph", 590}};
     struct mt_error error = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         uint64_t limit_bytes = runs[i].limit_mib << 20;
         struct mt_source *source = tune(runs[i].name, limit_bytes, false);
@@ -213,12 +209,5 @@ static void a_setting_serves_in_every_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(real_runs_have_the_predicted_peak),
-        cmocka_unit_test(no_row_beats_another),
-        cmocka_unit_test(a_limit_asks_for_settings_that_serve),
-        cmocka_unit_test(a_setting_serves_in_every_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -60,12 +60,11 @@ static void expect_version(const char *name, const char *not_used)
     finish();
 }
 
-static void numbers_are_those_of_each_version(void **unused)
+TEST(numbers_are_those_of_each_version)
 {
     static const char before[] = "segment: segment_type";
     static const char since[] = "entry: compile_context\nsegment: segment_type";
 
-    (void)unused;
     expect_version("2_2", before);
     expect_version("2_4", before);
     expect_version("2_11", since);
@@ -74,9 +73,8 @@ static void numbers_are_those_of_each_version(void **unused)
     expect_version("addresses_expandable_2_15", since);
 }
 
-static void without_a_history_it_is_one_instant(void **unused)
+TEST(without_a_history_it_is_one_instant)
 {
-    (void)unused;
     analyze("versions", "no_history_2_4");
     assert_true(mt_is_one_instant(report, &report->devices[0]));
     assert_int_equal(report->devices[0].end.requested,
@@ -121,9 +119,8 @@ static void expect_skipped(const char *kind, uint64_t least)
 }
 
 /* A run without entries for completed frees still begins empty. */
-static void what_is_skipped_is_no_late_start(void **unused)
+TEST(what_is_skipped_is_no_late_start)
 {
-    (void)unused;
     analyze("skipped", "free_completed");
     assert_false(report->starts_in_middle);
     assert_int_equal(report->devices[0].start.allocated, 0);
@@ -134,9 +131,8 @@ static void what_is_skipped_is_no_late_start(void **unused)
 }
 
 /* At most the real number, and at least one. */
-static void skipped_entries_are_missed(void **unused)
+TEST(skipped_entries_are_missed)
 {
-    (void)unused;
     expect_skipped("alloc", 100);
     expect_skipped("free_requested", 180); /* all of them */
     expect_skipped("free_completed", 180);
@@ -145,12 +141,5 @@ static void skipped_entries_are_missed(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_those_of_each_version),
-        cmocka_unit_test(without_a_history_it_is_one_instant),
-        cmocka_unit_test(skipped_entries_are_missed),
-        cmocka_unit_test(what_is_skipped_is_no_late_start),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

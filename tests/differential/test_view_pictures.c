@@ -145,11 +145,10 @@ static void check_device(const struct mt_report *report, const struct mt_device_
     }
 }
 
-static void every_view_of_every_capture(void **state)
+TEST(every_view_of_every_capture)
 {
     glob_t found;
 
-    (void)state;
     assert_int_equal(glob(MEMTRACE_FIXTURES "/captures/*.pickle.zst", 0, NULL, &found), 0);
     assert_true(found.gl_pathc > 40);
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -171,7 +170,5 @@ static void every_view_of_every_capture(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_view_of_every_capture)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -47,14 +47,13 @@ static void replay_of(const char *name)
 
 /* Keras on the CPU. The arena does not report how much it took from the system; its rules determine
  * it. */
-static void host_memory(void **state)
+TEST(host_memory)
 {
     struct mt_analyze_options options = {.path = "keras_conv"};
     struct capture capture =
         capture_analyze(capture_path("xplane", "keras_conv", ".xplane.pb.zst"), &options);
     const struct mt_device_report *device = &capture.report->devices[0];
 
-    (void)state;
     assert_int_equal(capture.report->device_count, 1);
     assert_true(device->replay.verify.exact);
     assert_int_equal(device->replay.verify.addresses_exact, stat_of("keras_conv", "num_allocs"));
@@ -69,27 +68,24 @@ static void host_memory(void **state)
     capture_close(&capture);
 }
 
-static void inference(void **state)
+TEST(inference)
 {
-    (void)state;
     replay_of("generate");
 }
 
-static void training(void **state)
+TEST(training)
 {
-    (void)state;
     replay_of("nnx_donated");
 }
 
 /* By default, an analysis uses the arena's rules, and they are exact. */
-static void analysis(void **state)
+TEST(analysis)
 {
     struct mt_analyze_options options = {.path = "generate"};
     struct capture capture =
         capture_analyze(capture_path("xplane", "generate", ".xplane.pb.zst"), &options);
     const struct mt_device_report *device = &capture.report->devices[0];
 
-    (void)state;
     assert_int_equal(capture.report->device_count, 1);
     assert_null(capture.report->pytorch_difference);
     assert_true(device->replay.verify.exact);
@@ -101,12 +97,5 @@ static void analysis(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inference),
-        cmocka_unit_test(training),
-        cmocka_unit_test(analysis),
-        cmocka_unit_test(host_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -96,11 +96,10 @@ static void write_with(size_t n, bool from_there_on, size_t *total)
     fclose(file);
 }
 
-static void a_trace_is_whole_or_said_to_be_incomplete(void **state)
+TEST(a_trace_is_whole_or_said_to_be_incomplete)
 {
     size_t total, ignored;
 
-    (void)state;
     write_with(0, false, &total);
     assert_in_range(total, 20, 5000);
     for (size_t n = 1; n <= total; n++) {
@@ -111,9 +110,5 @@ static void a_trace_is_whole_or_said_to_be_incomplete(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_trace_is_whole_or_said_to_be_incomplete),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -55,13 +55,12 @@ static uint64_t read_profile(const struct mt_buf *profile)
     return count;
 }
 
-static void every_allocation_fails_once(void **state)
+TEST(every_allocation_fails_once)
 {
     struct mt_buf profile = {0};
     uint64_t whole, count = 0;
     size_t allocations;
 
-    (void)state;
     make(&profile);
     fail_allocation(0, false);
     whole = read_profile(&profile);
@@ -80,9 +79,5 @@ static void every_allocation_fails_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_allocation_fails_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -54,13 +54,12 @@ static double y_of(const struct mt_drawing *drawing, double gib)
     return base - (base - tick_y(drawing, "40 GiB")) * gib / 40;
 }
 
-static void heights_are_bytes(void **state)
+TEST(heights_are_bytes)
 {
     struct drawn drawn = {0};
     const struct mt_op *top, *low = NULL, *ring, *bar;
     const struct mt_job_device *device;
 
-    (void)state;
     chart_hand_over(&drawn.set, "GPU-8f2c", 3, 80 * MT_GIB);
     draw(&drawn);
     device = &drawn.report->devices[0];
@@ -85,11 +84,10 @@ static void heights_are_bytes(void **state)
     release(&drawn);
 }
 
-static void what_did_not_come_back_is_said(void **state)
+TEST(what_did_not_come_back_is_said)
 {
     struct drawn drawn = {0};
 
-    (void)state;
     chart_hand_over(&drawn.set, "GPU-8f2c", 3, 80 * MT_GIB);
     draw(&drawn);
     assert_true(
@@ -105,11 +103,10 @@ static void what_did_not_come_back_is_said(void **state)
     release(&drawn);
 }
 
-static void a_device_that_is_much_larger_is_off_the_scale(void **state)
+TEST(a_device_that_is_much_larger_is_off_the_scale)
 {
     struct drawn drawn = {0};
 
-    (void)state;
     chart_hand_over(&drawn.set, "GPU-8f2c", 3, 141 * MT_GIB);
     draw(&drawn);
     assert_int_equal(count_ops(&drawn.drawing, "line:total"), 0);
@@ -117,22 +114,20 @@ static void a_device_that_is_much_larger_is_off_the_scale(void **state)
     release(&drawn);
 }
 
-static void a_total_that_is_not_known_is_left_out(void **state)
+TEST(a_total_that_is_not_known_is_left_out)
 {
     struct drawn drawn = {0};
 
-    (void)state;
     chart_hand_over(&drawn.set, "GPU-8f2c", 3, 0);
     draw(&drawn);
     assert_int_equal(count_ops(&drawn.drawing, "total"), 0);
     release(&drawn);
 }
 
-static void the_devices_with_the_highest_sums_are_drawn(void **state)
+TEST(the_devices_with_the_highest_sums_are_drawn)
 {
     struct drawn drawn = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 512; i++) {
         char uuid[40];
 
@@ -155,13 +150,12 @@ static void the_devices_with_the_highest_sums_are_drawn(void **state)
     release(&drawn);
 }
 
-static void many_processes_are_one_layer(void **state)
+TEST(many_processes_are_one_layer)
 {
     struct drawn drawn = {0};
     uint64_t held = 0;
     char text[MT_UNITS_TEXT];
 
-    (void)state;
     for (uint32_t i = 0; i < 2000; i++) {
         struct chart_tenant tenant = {"slurm:77",  "GPU-1", (int32_t)i,       i % 7, 512, i % 500,
                                       i % 500 + 9, MT_MIB,  (9 + i) * MT_MIB, 0};
@@ -179,11 +173,10 @@ static void many_processes_are_one_layer(void **state)
     release(&drawn);
 }
 
-static void times_of_one_device_are_told_apart(void **state)
+TEST(times_of_one_device_are_told_apart)
 {
     struct drawn drawn = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 2; i++) {
         struct chart_tenant tenant = {"serve", "GPU-1", 0,      i * 1000,   i * 1000 + 500,
                                       10,      200,     MT_GIB, 9 * MT_GIB, 0};
@@ -199,12 +192,11 @@ static void times_of_one_device_are_told_apart(void **state)
     release(&drawn);
 }
 
-static void random_devices_fit(void **state)
+TEST(random_devices_fit)
 {
     struct dice dice = {7};
     static char names[3][10001];
 
-    (void)state;
     for (int round = 0; round < 60; round++) {
         struct mt_rank_set set = {0};
         uint64_t count = dice_between(&dice, 2, 14);
@@ -233,11 +225,10 @@ static void random_devices_fit(void **state)
     }
 }
 
-static void largest_numbers_do_not_overflow(void **state)
+TEST(largest_numbers_do_not_overflow)
 {
     struct mt_rank_set set = {0};
 
-    (void)state;
     for (int32_t i = 0; i < 12; i++) {
         const struct chart_tenant tenant = {"slurm:77", "GPU-1",    i,          0,         512, 0,
                                             512,        UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -247,11 +238,10 @@ static void largest_numbers_do_not_overflow(void **state)
     draw_all_sizes(&set, "devices");
 }
 
-static void no_shared_device_is_said(void **state)
+TEST(no_shared_device_is_said)
 {
     struct drawn drawn = {0};
 
-    (void)state;
     chart_job(&drawn.set, 8);
     draw(&drawn);
     assert_false(mt_job_chart_find("devices")->called_for(drawn.report));
@@ -261,18 +251,5 @@ static void no_shared_device_is_said(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heights_are_bytes),
-        cmocka_unit_test(what_did_not_come_back_is_said),
-        cmocka_unit_test(a_device_that_is_much_larger_is_off_the_scale),
-        cmocka_unit_test(a_total_that_is_not_known_is_left_out),
-        cmocka_unit_test(the_devices_with_the_highest_sums_are_drawn),
-        cmocka_unit_test(many_processes_are_one_layer),
-        cmocka_unit_test(times_of_one_device_are_told_apart),
-        cmocka_unit_test(random_devices_fit),
-        cmocka_unit_test(largest_numbers_do_not_overflow),
-        cmocka_unit_test(no_shared_device_is_said),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

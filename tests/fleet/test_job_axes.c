@@ -4,12 +4,11 @@
 #include "phase.h"
 
 /* Replicas alone: a job of one axis, with one rank that is off. */
-static void one_axis_of_replicas_has_an_outlier(void **state)
+TEST(one_axis_of_replicas_has_an_outlier)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made;
 
-    (void)state;
     job.leaking_rank = 3;
     job.has_mesh = job.has_hashes = false;
     made = make(&job);
@@ -19,12 +18,11 @@ static void one_axis_of_replicas_has_an_outlier(void **state)
     release(&made);
 }
 
-static void axes_come_from_process_groups(void **state)
+TEST(axes_come_from_process_groups)
 {
     struct simulated_job job = simulated_job_new(8, 16, 8);
     struct made made;
 
-    (void)state;
     job.has_mesh = false;
     job.has_groups = true;
     job.missing[job.missing_count++] = 9;
@@ -39,12 +37,11 @@ static void axes_come_from_process_groups(void **state)
 }
 
 /* Half of the ranks have two groups of one shape: that makes no axis of all ranks. */
-static void groups_of_one_shape_count_once(void **state)
+TEST(groups_of_one_shape_count_once)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made = made_new();
 
-    (void)state;
     job.has_mesh = false;
     job.has_groups = true;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
@@ -68,12 +65,11 @@ static void groups_of_one_shape_count_once(void **state)
     release(&made);
 }
 
-static void axes_are_found_where_nobody_names_them(void **state)
+TEST(axes_are_found_where_nobody_names_them)
 {
     struct simulated_job job = simulated_job_new(4, 8, 2);
     struct made made;
 
-    (void)state;
     job.has_mesh = false;
     job.missing[job.missing_count++] = 0;
     job.missing[job.missing_count++] = 40;
@@ -86,13 +82,12 @@ static void axes_are_found_where_nobody_names_them(void **state)
     release(&made);
 }
 
-static void the_user_names_axes(void **state)
+TEST(the_user_names_axes)
 {
     struct simulated_job job = simulated_job_new(4, 8, 2);
     struct mt_job_options options = {.mesh = "pp:4,dp:8,tp:2"};
     struct made made = make_with(&job, &options);
 
-    (void)state;
     assert_int_equal(made.status, MT_OK);
     assert_int_equal(made.report->axes_source, MT_AXES_OPTION);
     assert_axis(made.report, 0, "pp", 4, 16);
@@ -104,7 +99,7 @@ static void the_user_names_axes(void **state)
     release(&made);
 }
 
-static void a_mesh_that_the_job_cannot_have_is_refused(void **state)
+TEST(a_mesh_that_the_job_cannot_have_is_refused)
 {
     static const char *const meshes[] = {"",
                                          "pp",
@@ -122,7 +117,6 @@ static void a_mesh_that_the_job_cannot_have_is_refused(void **state)
                                          "a:2,b:2,c:2,d:2,e:2,f:2,g:1,h:1,i:1"};
     struct simulated_job job = simulated_job_new(4, 8, 2);
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(meshes); i++) {
         struct mt_job_options options = {.mesh = meshes[i]};
         struct made made = make_with(&job, &options);
@@ -136,12 +130,11 @@ static void a_mesh_that_the_job_cannot_have_is_refused(void **state)
 
 /* The traces do not say how many ranks there are, and the last one left no file: the mesh says so.
  */
-static void the_mesh_says_how_many_ranks_there_are(void **state)
+TEST(the_mesh_says_how_many_ranks_there_are)
 {
     struct simulated_job job = simulated_job_new(4, 8, 2);
     const struct mt_job_options options = {.mesh = "pp:4,dp:8,tp:2"};
 
-    (void)state;
     job.missing[job.missing_count++] = 63;
     for (int with_mesh = 0; with_mesh < 2; with_mesh++) {
         struct made made = made_new();
@@ -163,11 +156,10 @@ static void the_mesh_says_how_many_ranks_there_are(void **state)
 
 /* Two axes, of which the second has no meaning by its name. One rank that is off changes one of its
  * four lines; if the second shards of all lines have more, they are no replicas. */
-static void an_axis_separates_if_most_of_its_lines_differ(void **state)
+TEST(an_axis_separates_if_most_of_its_lines_differ)
 {
     struct simulated_job job = simulated_job_new(1, 4, 2);
 
-    (void)state;
     for (int all_differ = 0; all_differ < 2; all_differ++) {
         struct made made = made_new();
 
@@ -184,12 +176,11 @@ static void an_axis_separates_if_most_of_its_lines_differ(void **state)
 
 /* Three axes with all ranks are independent. Without one rank they overlap; a job of one axis has
  * nothing that could. */
-static void axes_overlap_if_ranks_are_missing(void **state)
+TEST(axes_overlap_if_ranks_are_missing)
 {
     struct simulated_job job = simulated_job_new(2, 4, 2);
     struct made made;
 
-    (void)state;
     for (uint32_t missing = 0; missing < 2; missing++) {
         job.missing[0] = 5;
         job.missing_count = missing;
@@ -208,12 +199,11 @@ static void axes_overlap_if_ranks_are_missing(void **state)
 
 /* The shares of the heavy coordinates of two axes that mostly have the same ranks sum to more than
  * the whole. */
-static void shares_of_overlapping_axes_exceed_the_whole(void **state)
+TEST(shares_of_overlapping_axes_exceed_the_whole)
 {
     struct simulated_job job = simulated_job_new(2, 4, 1);
     struct made made;
 
-    (void)state;
     for (int32_t rank = 1; rank < 4; rank++)
         job.missing[job.missing_count++] = rank;
     made = make(&job);
@@ -224,12 +214,11 @@ static void shares_of_overlapping_axes_exceed_the_whole(void **state)
 }
 
 /* Groups of 2 and of 8 neighbors: the smaller ones are the axis, the larger ones are a product. */
-static void the_smallest_group_of_a_stride_is_the_axis(void **state)
+TEST(the_smallest_group_of_a_stride_is_the_axis)
 {
     struct simulated_job job = simulated_job_new(1, 16, 1);
     struct made made = made_new();
 
-    (void)state;
     job.has_mesh = false;
     job.has_groups = true;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
@@ -256,19 +245,5 @@ static void the_smallest_group_of_a_stride_is_the_axis(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_axis_of_replicas_has_an_outlier),
-        cmocka_unit_test(axes_come_from_process_groups),
-        cmocka_unit_test(groups_of_one_shape_count_once),
-        cmocka_unit_test(axes_are_found_where_nobody_names_them),
-        cmocka_unit_test(the_user_names_axes),
-        cmocka_unit_test(a_mesh_that_the_job_cannot_have_is_refused),
-        cmocka_unit_test(an_axis_separates_if_most_of_its_lines_differ),
-        cmocka_unit_test(axes_overlap_if_ranks_are_missing),
-        cmocka_unit_test(shares_of_overlapping_axes_exceed_the_whole),
-        cmocka_unit_test(the_smallest_group_of_a_stride_is_the_axis),
-        cmocka_unit_test(the_mesh_says_how_many_ranks_there_are),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

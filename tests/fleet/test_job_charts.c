@@ -153,9 +153,8 @@ static void check_lanes(const struct mt_drawing *drawing, const struct mt_job_re
     assert_int_equal(row, report->row_count);
 }
 
-static void no_peak_is_lost(void **state)
+TEST(no_peak_is_lost)
 {
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
         const struct simulated_job job = bad_job_of(i);
         struct mt_drawing drawing;
@@ -177,9 +176,8 @@ static void no_peak_is_lost(void **state)
     }
 }
 
-static void nothing_overlaps(void **state)
+TEST(nothing_overlaps)
 {
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
         const struct simulated_job job = bad_job_of(i);
         struct made made;
@@ -191,13 +189,12 @@ static void nothing_overlaps(void **state)
     }
 }
 
-static void labels_name_what_matters(void **state)
+TEST(labels_name_what_matters)
 {
     struct simulated_job job = bad_job_of(3);
     struct mt_drawing drawing;
     struct made made;
 
-    (void)state;
     add_job(&made, &job);
     report_on(&made);
     draw(made.report, "ranks", &usual, &drawing);
@@ -226,13 +223,12 @@ static void labels_name_what_matters(void **state)
 }
 
 /* A limit within reach is a line at its height; one that differs is the smallest. */
-static void limits_are_lines(void **state)
+TEST(limits_are_lines)
 {
     struct simulated_job job = job_of(2);
     struct mt_drawing drawing;
     struct made made;
 
-    (void)state;
     add_job(&made, &job);
     for (uint32_t i = 0; i < made.set.record_count; i++) {
         made.set.records[i].identity.memory_limit_bytes = (i == 3 ? 15 : 16) * MT_GIB;
@@ -250,9 +246,8 @@ static void limits_are_lines(void **state)
 }
 
 /* Deaths and gaps have a mark below their lanes, at any number of ranks. */
-static void deaths_and_gaps_are_marked(void **state)
+TEST(deaths_and_gaps_are_marked)
 {
-    (void)state;
     for (size_t i = 2; i < MT_ARRAY_LEN(jobs); i++) {
         const struct simulated_job job = bad_job_of(i);
         struct mt_drawing drawing;
@@ -278,13 +273,12 @@ static void deaths_and_gaps_are_marked(void **state)
 
 /* --- jobs of other kinds --- */
 
-static void no_steps(void **state)
+TEST(no_steps)
 {
     struct simulated_job job = job_of(2);
     struct mt_drawing drawing;
     struct made made;
 
-    (void)state;
     job.has_columns = false;
     add_job(&made, &job);
     for (uint32_t r = 0; r < made.set.record_count; r++)
@@ -298,12 +292,11 @@ static void no_steps(void **state)
     release(&made);
 }
 
-static void steps_far_apart(void **state)
+TEST(steps_far_apart)
 {
     const struct simulated_job job = job_of(2);
     struct made made;
 
-    (void)state;
     add_job(&made, &job);
     for (uint32_t r = 0; r < made.set.record_count; r++) {
         made.set.records[r].steps[0].first = made.set.records[r].steps[0].last = INT64_MIN + 1;
@@ -315,9 +308,8 @@ static void steps_far_apart(void **state)
     release(&made);
 }
 
-static void all_are_dead(void **state)
+TEST(all_are_dead)
 {
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
         const struct simulated_job job = job_of(i);
         struct mt_drawing drawing;
@@ -341,13 +333,12 @@ static void all_are_dead(void **state)
     }
 }
 
-static void several_devices_a_rank(void **state)
+TEST(several_devices_a_rank)
 {
     const struct simulated_job job = job_of(2);
     struct mt_drawing drawing;
     struct made made;
 
-    (void)state;
     add_job(&made, &job);
     for (uint32_t r = 0; r < 8; r++) {
         struct mt_rank_record second = made.set.records[r];
@@ -369,14 +360,13 @@ static void several_devices_a_rank(void **state)
     release(&made);
 }
 
-static void ranks_without_a_number(void **state)
+TEST(ranks_without_a_number)
 {
     static const char *const names[] = {"a.trace", "b.trace", "c.trace"};
     struct simulated_job job = job_of(2);
     struct mt_drawing drawing;
     struct made made;
 
-    (void)state;
     job.has_mesh = false;
     add_job(&made, &job);
     for (uint32_t r = 0; r < 3; r++) {
@@ -393,14 +383,13 @@ static void ranks_without_a_number(void **state)
 }
 
 /* A job with far more ranks than were recorded: those that are there can still be seen. */
-static void most_are_missing(void **state)
+TEST(most_are_missing)
 {
     const struct simulated_job job = job_of(3);
     struct mt_drawing drawing;
     struct made made;
     double width = 0;
 
-    (void)state;
     add_job(&made, &job);
     for (uint32_t r = 0; r < made.set.record_count; r++)
         made.set.records[r].identity.world = INT32_MAX;
@@ -418,12 +407,11 @@ static void most_are_missing(void **state)
 }
 
 /* Axes that do not separate, many groups, peaks of 0. */
-static void odd_jobs(void **state)
+TEST(odd_jobs)
 {
     const struct simulated_job shapes[] = {
         simulated_job_new(1, 64, 1), simulated_job_new(600, 1, 1), simulated_job_new(2, 2, 2)};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(shapes); i++) {
         struct made made;
 
@@ -453,13 +441,12 @@ static void check_texts(const struct mt_drawing *drawing)
     }
 }
 
-static void hostile_names_stay_text(void **state)
+TEST(hostile_names_stay_text)
 {
     static char words[10001], control[10001];
     struct simulated_job job = bad_job_of(3);
     struct made made;
 
-    (void)state;
     for (size_t i = 0; i < sizeof words - 1; i++) {
         words[i] = "long </svg> & name "[i % 19];
         control[i] = "\x1b[2J\x01\xff\x7f\x80"[i % 8];
@@ -498,11 +485,10 @@ static uint32_t random_of(uint32_t *seed, uint32_t below)
 }
 
 /* Jobs in which anything may be. */
-static void random_jobs(void **state)
+TEST(random_jobs)
 {
     uint32_t seed = 7;
 
-    (void)state;
     for (int turn = 0; turn < 24; turn++) {
         struct simulated_job job = simulated_job_new(
             1 + random_of(&seed, 9), 1 + random_of(&seed, 20), 1 + random_of(&seed, 4));
@@ -536,22 +522,5 @@ static void random_jobs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_peak_is_lost),
-        cmocka_unit_test(nothing_overlaps),
-        cmocka_unit_test(labels_name_what_matters),
-        cmocka_unit_test(limits_are_lines),
-        cmocka_unit_test(deaths_and_gaps_are_marked),
-        cmocka_unit_test(no_steps),
-        cmocka_unit_test(steps_far_apart),
-        cmocka_unit_test(all_are_dead),
-        cmocka_unit_test(several_devices_a_rank),
-        cmocka_unit_test(ranks_without_a_number),
-        cmocka_unit_test(most_are_missing),
-        cmocka_unit_test(odd_jobs),
-        cmocka_unit_test(hostile_names_stay_text),
-        cmocka_unit_test(random_jobs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

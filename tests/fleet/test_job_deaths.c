@@ -4,12 +4,11 @@
 #include "phase.h"
 
 /* Two hosts, half a second apart: their clocks may differ by that. */
-static void a_death_on_another_host_contests_the_first(void **state)
+TEST(a_death_on_another_host_contests_the_first)
 {
     struct simulated_job job = simulated_job_new(1, 16, 1);
     struct made made = made_new();
 
-    (void)state;
     job.dying_rank = 2;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     for (int rank = 3; rank <= 9; rank += 6) { /* of the same host, and of another one */
@@ -50,11 +49,10 @@ static struct made make_deaths(int32_t other, const char *host, uint64_t first_t
 }
 
 /* Where no host is known, two ranks need not have one clock. */
-static void deaths_on_unknown_hosts_are_contested(void **state)
+TEST(deaths_on_unknown_hosts_are_contested)
 {
     struct made made = make_deaths(3, "", SIMULATED_DEATH_NS);
 
-    (void)state;
     assert_int_equal(rank_of(made.report, made.report->death->row), 2);
     assert_int_equal(rank_of(made.report, made.report->death->contested_row), 3);
     assert_true(made.report->death->contest_has_clock);
@@ -62,11 +60,10 @@ static void deaths_on_unknown_hosts_are_contested(void **state)
 }
 
 /* A snapshot without times says nothing about who was first, even on the same host. */
-static void deaths_without_a_clock_are_contested(void **state)
+TEST(deaths_without_a_clock_are_contested)
 {
     struct made made = make_deaths(3, NULL, 0);
 
-    (void)state;
     assert_int_equal(rank_of(made.report, made.report->death->contested_row), 3);
     assert_false(made.report->death->contest_has_clock);
     assert_int_equal(made.report->death->followed_count, 0);
@@ -75,12 +72,11 @@ static void deaths_without_a_clock_are_contested(void **state)
 }
 
 /* A time that is no time of day is not the earliest. */
-static void a_death_without_a_clock_is_not_the_first(void **state)
+TEST(a_death_without_a_clock_is_not_the_first)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made = made_new();
 
-    (void)state;
     job.dying_rank = 5;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     made.set->records[1].outcome = MT_OUTCOME_OOM;
@@ -96,13 +92,12 @@ static void a_death_without_a_clock_is_not_the_first(void **state)
 }
 
 /* Both devices of rank 2 ran out: that is one rank, and one clock. */
-static void a_rank_with_two_devices_dies_once(void **state)
+TEST(a_rank_with_two_devices_dies_once)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
     struct mt_rank_record second;
 
-    (void)state;
     job.dying_rank = 2;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     made.set->records[2].trace_sha256 = "ab";
@@ -122,13 +117,5 @@ static void a_rank_with_two_devices_dies_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_death_on_another_host_contests_the_first),
-        cmocka_unit_test(deaths_on_unknown_hosts_are_contested),
-        cmocka_unit_test(deaths_without_a_clock_are_contested),
-        cmocka_unit_test(a_death_without_a_clock_is_not_the_first),
-        cmocka_unit_test(a_rank_with_two_devices_dies_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -319,12 +319,11 @@ static struct simulated_job roll(struct dice *dice, uint32_t stages, uint32_t re
     return job;
 }
 
-static void random_pairs_close_and_turn(void **state)
+TEST(random_pairs_close_and_turn)
 {
     struct dice dice = {17};
     uint32_t matches[4] = {0};
 
-    (void)state;
     for (int round = 0; round < 150; round++) {
         uint32_t stages = 1 + (uint32_t)dice_below(&dice, 4);
         uint32_t shards = 1 + (uint32_t)dice_below(&dice, 2);
@@ -349,11 +348,10 @@ static void random_pairs_close_and_turn(void **state)
         assert_true(matches[i] > 0);
 }
 
-static void a_job_does_not_differ_from_itself(void **state)
+TEST(a_job_does_not_differ_from_itself)
 {
     struct dice dice = {5};
 
-    (void)state;
     for (int round = 0; round < 40; round++) {
         struct simulated_job job = roll(&dice, 2, 3, 2);
         struct pair pair;
@@ -368,13 +366,12 @@ static void a_job_does_not_differ_from_itself(void **state)
     }
 }
 
-static void a_heavier_stage_is_found(void **state)
+TEST(a_heavier_stage_is_found)
 {
     struct simulated_job a = simulated_job_new(4, 2, 2), b = a;
     struct pair pair;
     const struct mt_job_diff *diff;
 
-    (void)state;
     b.heavy_stage = 2;
     b.moved_lines = 10;
     make_pair(&pair, &a, &b);
@@ -397,12 +394,11 @@ static void a_heavier_stage_is_found(void **state)
     release(&pair);
 }
 
-static void a_rank_that_is_missing_shifts_nothing(void **state)
+TEST(a_rank_that_is_missing_shifts_nothing)
 {
     struct simulated_job a = simulated_job_new(2, 4, 1), b = a;
     struct pair pair;
 
-    (void)state;
     b.missing[b.missing_count++] = 5;
     make_pair(&pair, &a, &b);
     assert_int_equal(pair.diff->match, MT_MATCH_RANKS);
@@ -421,14 +417,13 @@ static void empty(struct mt_rank_record *record)
     record->leaf_count = record->owner_count = 0;
 }
 
-static void a_rank_without_memory_repeats_no_other(void **state)
+TEST(a_rank_without_memory_repeats_no_other)
 {
     struct simulated_job a = simulated_job_new(1, 4, 1), b = a;
     const struct mt_job_options usual = {0};
     struct mt_error error;
     struct pair pair;
 
-    (void)state;
     b.heavy_stage = 0;
     make_pair(&pair, &a, &b);
     mt_job_diff_free(pair.diff);
@@ -445,12 +440,11 @@ static void a_rank_without_memory_repeats_no_other(void **state)
     release(&pair);
 }
 
-static void another_number_of_replicas_matches_by_stage(void **state)
+TEST(another_number_of_replicas_matches_by_stage)
 {
     struct simulated_job a = simulated_job_new(4, 2, 1), b = simulated_job_new(4, 6, 1);
     struct pair pair;
 
-    (void)state;
     b.heavy_stage = 1;
     make_pair(&pair, &a, &b);
     assert_int_equal(pair.diff->match, MT_MATCH_GROUPS);
@@ -462,12 +456,11 @@ static void another_number_of_replicas_matches_by_stage(void **state)
     release(&pair);
 }
 
-static void without_a_mesh_parameters_match(void **state)
+TEST(without_a_mesh_parameters_match)
 {
     struct simulated_job a = simulated_job_new(3, 2, 1), b = simulated_job_new(4, 2, 1);
     struct pair pair;
 
-    (void)state;
     a.has_mesh = b.has_mesh = false;
     make_pair(&pair, &a, &b);
     assert_int_equal(pair.diff->match, MT_MATCH_PARAMETERS);
@@ -480,14 +473,13 @@ static void without_a_mesh_parameters_match(void **state)
     release(&pair);
 }
 
-static void a_record_larger_than_any_device_is_refused(void **state)
+TEST(a_record_larger_than_any_device_is_refused)
 {
     struct simulated_job job = simulated_job_new(1, 2, 1);
     struct made a, b;
     struct mt_job_diff *diff;
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    (void)state;
     make(&a, &job);
     make(&b, &job);
     b.set.records[1].needed_bytes = MT_JOB_DIFF_MAX_BYTES + 1;
@@ -503,16 +495,5 @@ static void a_record_larger_than_any_device_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_pairs_close_and_turn),
-        cmocka_unit_test(a_job_does_not_differ_from_itself),
-        cmocka_unit_test(a_heavier_stage_is_found),
-        cmocka_unit_test(a_rank_that_is_missing_shifts_nothing),
-        cmocka_unit_test(a_rank_without_memory_repeats_no_other),
-        cmocka_unit_test(another_number_of_replicas_matches_by_stage),
-        cmocka_unit_test(without_a_mesh_parameters_match),
-        cmocka_unit_test(a_record_larger_than_any_device_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -59,9 +59,8 @@ static void check_row_of_cells(const struct mt_drawing *drawing, const struct mt
 }
 
 /* A cell shows the largest of its ranks, at any number of them. The scale is that of all steps. */
-static void cells_show_the_largest(void **state)
+TEST(cells_show_the_largest)
 {
-    (void)state;
     for (size_t i = 2; i < MT_ARRAY_LEN(jobs); i++) {
         const struct simulated_job job = job_of(i);
         struct mt_drawing drawing;
@@ -87,11 +86,10 @@ static void cells_show_the_largest(void **state)
 }
 
 /* Where ranks share a row of pixels, its title does not count a missing rank. */
-static void titles_count_ranks(void **state)
+TEST(titles_count_ranks)
 {
     static const char *const charts[] = {"steps", "times"};
 
-    (void)state;
     for (size_t i = 3; i < MT_ARRAY_LEN(jobs); i++)
         for (size_t chart = 0; chart < MT_ARRAY_LEN(charts); chart++) {
             const struct simulated_job job = bad_job_of(i);
@@ -111,9 +109,8 @@ static void titles_count_ranks(void **state)
 }
 
 /* One short peak of one rank is the darkest cell of the whole picture. */
-static void a_short_peak_is_seen_over_time(void **state)
+TEST(a_short_peak_is_seen_over_time)
 {
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
         const struct simulated_job job = job_of(i);
         uint32_t rank = world_of(&job) * 2 / 3, row = 0;
@@ -142,14 +139,13 @@ static void a_short_peak_is_seen_over_time(void **state)
 }
 
 /* Nothing is not 0: a rank that ended early, and one that reserved nothing. */
-static void no_data_is_not_zero(void **state)
+TEST(no_data_is_not_zero)
 {
     struct simulated_job job = job_of(2);
     struct mt_drawing drawing;
     const struct mt_op *lane;
     struct made made;
 
-    (void)state;
     job.missing[job.missing_count++] = 6;
     add_job(&made, &job);
     made.set.records[2].step_count = 10;
@@ -179,14 +175,13 @@ static void no_data_is_not_zero(void **state)
 }
 
 /* A death is marked at its rank and its step. */
-static void a_death_is_at_its_step(void **state)
+TEST(a_death_is_at_its_step)
 {
     struct simulated_job job = job_of(3);
     const struct mt_op *op, *lane;
     struct mt_drawing drawing;
     struct made made;
 
-    (void)state;
     job.dying_rank = 29;
     add_job(&made, &job);
     made.set.records[29].step_count = 13;
@@ -208,13 +203,12 @@ static void a_death_is_at_its_step(void **state)
     release(&made);
 }
 
-static void dry_runs_have_no_times(void **state)
+TEST(dry_runs_have_no_times)
 {
     const struct simulated_job job = job_of(2);
     struct mt_drawing drawing;
     struct made made;
 
-    (void)state;
     add_job(&made, &job);
     for (uint32_t r = 0; r < made.set.record_count; r++)
         made.set.records[r].is_dry_run = true;
@@ -231,11 +225,5 @@ static void dry_runs_have_no_times(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_show_the_largest),         cmocka_unit_test(titles_count_ranks),
-        cmocka_unit_test(a_short_peak_is_seen_over_time), cmocka_unit_test(no_data_is_not_zero),
-        cmocka_unit_test(a_death_is_at_its_step),         cmocka_unit_test(dry_runs_have_no_times),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

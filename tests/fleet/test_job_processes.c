@@ -4,7 +4,7 @@
 #include "job_words.h"
 #include "phase.h"
 
-static void several_jobs_need_a_choice(void **state)
+TEST(several_jobs_need_a_choice)
 {
     struct simulated_job one = simulated_job_new(2, 4, 1), other = simulated_job_new(2, 2, 1);
     struct mt_job_options options = {.job = "slurm:78"};
@@ -13,7 +13,6 @@ static void several_jobs_need_a_choice(void **state)
     struct made made = made_new();
     uint32_t count;
 
-    (void)state;
     other.name = "slurm:78";
     assert_true(simulated_job_add(&one, 0, 1, made.set));
     assert_true(simulated_job_add(&other, 0, 1, made.set));
@@ -35,23 +34,21 @@ static void several_jobs_need_a_choice(void **state)
     release(&made);
 }
 
-static void an_empty_set_is_no_job(void **state)
+TEST(an_empty_set_is_no_job)
 {
     struct made made = made_new();
 
-    (void)state;
     report_of_set(&made, &usual);
     assert_int_equal(made.status, MT_ERR_FORMAT);
     release(&made);
 }
 
 /* Starts before the last one are told, and count for nothing else. */
-static void the_last_restart_is_the_job(void **state)
+TEST(the_last_restart_is_the_job)
 {
     struct simulated_job first = simulated_job_new(2, 4, 1), second = first;
     struct made made = made_new();
 
-    (void)state;
     first.dying_rank = 2;
     second.restart = 1;
     second.missing[second.missing_count++] = 7;
@@ -70,13 +67,12 @@ static void the_last_restart_is_the_job(void **state)
 }
 
 /* A small process also calls itself rank 2: the rank is the one that has more memory. */
-static void a_helper_of_a_rank_is_a_duplicate(void **state)
+TEST(a_helper_of_a_rank_is_a_duplicate)
 {
     struct simulated_job job = simulated_job_new(2, 4, 1);
     struct made made = made_new();
     struct mt_rank_record helper = {0};
 
-    (void)state;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     helper = made.set->records[2];
     helper.identity.process_id = 1;
@@ -119,13 +115,12 @@ static void add_tenant(struct mt_rank_set *set, const char *job, uint64_t begin_
 
 /* Trainer and server hand a device over; the server lets go of 30 of 40 GiB when the trainer wants
  * its own, and 10 GiB do not come back. */
-static void processes_that_share_a_device_are_added_up(void **state)
+TEST(processes_that_share_a_device_are_added_up)
 {
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
     const struct mt_job_device *device;
 
-    (void)state;
     add_tenant(made.set, "serve", 0, 512, 0, 200);
     add_tenant(made.set, "train", 0, 512, 300, 400);
     add_tenant(made.set, "later", 600, 700, 0, 10);
@@ -156,7 +151,7 @@ static bool advises_to_give_back(const struct made *made)
 
 /* The trainer's level is 40 GiB all the time, and 4 GiB of it are allocated when the server dies.
  */
-static void a_process_holds_unused_memory_while_another_is_refused(void **state)
+TEST(a_process_holds_unused_memory_while_another_is_refused)
 {
     struct mt_record_level levels[] = {{0, 40 * MT_GIB}};
     struct mt_job_options options = {.job = "train"};
@@ -164,7 +159,6 @@ static void a_process_holds_unused_memory_while_another_is_refused(void **state)
     const struct mt_job_device *device;
     struct mt_rank_record *server, *trainer;
 
-    (void)state;
     add_tenant(made.set, "serve", 0, 512, 0, 200);
     add_tenant(made.set, "train", 0, 512, 0, 512);
     server = &made.set->records[0];
@@ -195,12 +189,11 @@ static void a_process_holds_unused_memory_while_another_is_refused(void **state)
 }
 
 /* A process that was read twice, as by two versions of the program, holds its memory once. */
-static void a_process_that_was_read_twice_is_one_tenant(void **state)
+TEST(a_process_that_was_read_twice_is_one_tenant)
 {
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
 
-    (void)state;
     add_tenant(made.set, "serve", 0, 512, 0, 200);
     add_tenant(made.set, "train", 0, 512, 300, 400);
     add_tenant(made.set, "again", 0, 512, 0, 200);
@@ -215,13 +208,12 @@ static void a_process_that_was_read_twice_is_one_tenant(void **state)
 }
 
 /* Two restarts of trainer and server, a year apart: in columns of a year, all would overlap. */
-static void a_device_that_was_idle_counts_once_for_each_time(void **state)
+TEST(a_device_that_was_idle_counts_once_for_each_time)
 {
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
     const uint64_t year_s = 31536000;
 
-    (void)state;
     for (uint64_t i = 0; i < 2; i++) {
         add_tenant(made.set, "serve", i * year_s, i * year_s + 512, 0, 200);
         add_tenant(made.set, "train", i * year_s, i * year_s + 512, 300, 400);
@@ -238,13 +230,12 @@ static void a_device_that_was_idle_counts_once_for_each_time(void **state)
 
 /* For a very large number of processes, the memory of the others is a bound without a sum over
  * pairs. */
-static void many_processes_share_a_device(void **state)
+TEST(many_processes_share_a_device)
 {
     enum { PROCESSES = 1100 };
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
 
-    (void)state;
     for (uint64_t i = 0; i < PROCESSES; i++) {
         add_tenant(made.set, "train", 0, 512, 300, 400);
         made.set->records[i].identity.process_id = i + 1;
@@ -258,12 +249,11 @@ static void many_processes_share_a_device(void **state)
     release(&made);
 }
 
-static void processes_one_after_the_other_share_nothing(void **state)
+TEST(processes_one_after_the_other_share_nothing)
 {
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
 
-    (void)state;
     add_tenant(made.set, "serve", 0, 100, 0, 200);
     add_tenant(made.set, "train", 100, 200, 300, 400);
     report_of_set(&made, &options);
@@ -272,13 +262,12 @@ static void processes_one_after_the_other_share_nothing(void **state)
 }
 
 /* Two processes without a rank, one of which has two devices. */
-static void devices_of_a_process_without_a_rank_have_names(void **state)
+TEST(devices_of_a_process_without_a_rank_have_names)
 {
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
     struct mt_arena arena = {0};
 
-    (void)state;
     add_tenant(made.set, "train", 0, 512, 0, 200);
     report_of_set(&made, &options);
     assert_int_equal(made.report->unranked_count, 1);
@@ -299,13 +288,12 @@ static void devices_of_a_process_without_a_rank_have_names(void **state)
 }
 
 /* A larger run of the same rank that was over before the last one began was an earlier run. */
-static void an_earlier_run_of_a_rank_is_a_duplicate(void **state)
+TEST(an_earlier_run_of_a_rank_is_a_duplicate)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
     struct mt_rank_record earlier;
 
-    (void)state;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     earlier = made.set->records[2];
     earlier.begin_t_ns -= UINT64_C(90) * 1000000000;
@@ -320,20 +308,5 @@ static void an_earlier_run_of_a_rank_is_a_duplicate(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_jobs_need_a_choice),
-        cmocka_unit_test(an_empty_set_is_no_job),
-        cmocka_unit_test(the_last_restart_is_the_job),
-        cmocka_unit_test(a_helper_of_a_rank_is_a_duplicate),
-        cmocka_unit_test(processes_that_share_a_device_are_added_up),
-        cmocka_unit_test(a_process_holds_unused_memory_while_another_is_refused),
-        cmocka_unit_test(a_process_that_was_read_twice_is_one_tenant),
-        cmocka_unit_test(a_device_that_was_idle_counts_once_for_each_time),
-        cmocka_unit_test(many_processes_share_a_device),
-        cmocka_unit_test(processes_one_after_the_other_share_nothing),
-        cmocka_unit_test(an_earlier_run_of_a_rank_is_a_duplicate),
-        cmocka_unit_test(devices_of_a_process_without_a_rank_have_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

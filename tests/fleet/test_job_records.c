@@ -4,7 +4,7 @@
 #include "dice.h"
 
 /* A leak that another moment hides: rank 3 has no more than the others at any peak. */
-static void a_leak_below_the_peak_is_an_outlier(void **state)
+TEST(a_leak_below_the_peak_is_an_outlier)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made = made_new();
@@ -12,7 +12,6 @@ static void a_leak_below_the_peak_is_an_outlier(void **state)
     struct mt_rank_record *leaking;
     static const char site[] = "remember train.py:99";
 
-    (void)state;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     leaking = &made.set->records[3];
     leaking->growth_bytes_per_step = 48 * MT_MIB;
@@ -28,12 +27,11 @@ static void a_leak_below_the_peak_is_an_outlier(void **state)
 }
 
 /* What a trace does not tell is not less than what the others have. */
-static void what_is_not_known_is_no_outlier(void **state)
+TEST(what_is_not_known_is_no_outlier)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made = made_new();
 
-    (void)state;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     for (uint32_t r = 0; r < 8; r++) {
         struct mt_rank_record *record = &made.set->records[r];
@@ -50,12 +48,11 @@ static void what_is_not_known_is_no_outlier(void **state)
 }
 
 /* Two call paths of one site count as one, in each row and over all. */
-static void call_paths_of_one_site_are_one(void **state)
+TEST(call_paths_of_one_site_are_one)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
 
-    (void)state;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     for (uint32_t r = 0; r < 4; r++) {
         struct mt_record_leaf *leaves = made.set->records[r].leaves;
@@ -79,12 +76,11 @@ static void call_paths_of_one_site_are_one(void **state)
     release(&made);
 }
 
-static void ranks_without_an_exit_are_counted(void **state)
+TEST(ranks_without_an_exit_are_counted)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
 
-    (void)state;
     job.dying_rank = 1;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     for (uint32_t r = 2; r < 4; r++) {
@@ -104,13 +100,12 @@ static void ranks_without_an_exit_are_counted(void **state)
 }
 
 /* Rank 2 runs out on one of its two devices: it did not fail for another reason on the other. */
-static void a_rank_that_died_on_a_device_did_not_follow(void **state)
+TEST(a_rank_that_died_on_a_device_did_not_follow)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
     struct mt_rank_record *records;
 
-    (void)state;
     job.dying_rank = 1;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     records = made.set->records;
@@ -162,9 +157,8 @@ static struct made make_communicating(struct mt_record_communicator rooms[8][8],
     return made;
 }
 
-static void axes_come_from_communicators(void **state)
+TEST(axes_come_from_communicators)
 {
-    (void)state;
     for (int chain = 0; chain < 2; chain++) {
         struct mt_record_communicator rooms[8][8];
         struct made made = make_communicating(rooms, chain, false);
@@ -178,13 +172,12 @@ static void axes_come_from_communicators(void **state)
 }
 
 /* A process with two devices has a record for each, and both name its communicators. */
-static void a_rank_with_two_devices_is_one_member(void **state)
+TEST(a_rank_with_two_devices_is_one_member)
 {
     struct simulated_job job = simulated_job_new(2, 4, 1);
     struct mt_record_communicator rooms[9][8];
     struct made made = made_new();
 
-    (void)state;
     job.has_mesh = false;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     assert_true(simulated_job_add(&job, 3, 8, made.set));
@@ -213,12 +206,11 @@ static void a_rank_with_two_devices_is_one_member(void **state)
 }
 
 /* A member is missing: the group of four is none, and the axis between groups of two remains. */
-static void communicators_without_a_member_are_no_axis(void **state)
+TEST(communicators_without_a_member_are_no_axis)
 {
     struct mt_record_communicator rooms[8][8];
     struct made made = make_communicating(rooms, false, true);
 
-    (void)state;
     assert_int_equal(made.report->axis_count, 2);
     assert_axis(made.report, 0, "stage", 2, 4);
     release(&made);
@@ -271,9 +263,8 @@ static void add_random_tenant(struct mt_rank_set *set, uint64_t *seed, uint32_t 
     mt_rank_set_add(set, &record);
 }
 
-static void sums_of_a_shared_device_are_exact(void **state)
+TEST(sums_of_a_shared_device_are_exact)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct mt_record_level levels[TENANTS][CHANGES];
         struct made made = made_new();
@@ -306,17 +297,5 @@ static void sums_of_a_shared_device_are_exact(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_leak_below_the_peak_is_an_outlier),
-        cmocka_unit_test(what_is_not_known_is_no_outlier),
-        cmocka_unit_test(call_paths_of_one_site_are_one),
-        cmocka_unit_test(ranks_without_an_exit_are_counted),
-        cmocka_unit_test(a_rank_that_died_on_a_device_did_not_follow),
-        cmocka_unit_test(axes_come_from_communicators),
-        cmocka_unit_test(a_rank_with_two_devices_is_one_member),
-        cmocka_unit_test(communicators_without_a_member_are_no_axis),
-        cmocka_unit_test(sums_of_a_shared_device_are_exact),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

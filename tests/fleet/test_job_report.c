@@ -120,9 +120,8 @@ static void check_axes(const struct mt_job_report *report, const struct simulate
     }
 }
 
-static void every_planted_fact_is_found_and_nothing_else(void **state)
+TEST(every_planted_fact_is_found_and_nothing_else)
 {
-    (void)state;
     for (size_t size = 0; size < MT_ARRAY_LEN(sizes); size++) {
         struct simulated_job job = plant(size);
         struct made made = make(&job);
@@ -137,9 +136,8 @@ static void every_planted_fact_is_found_and_nothing_else(void **state)
     }
 }
 
-static void a_sound_job_has_nothing_to_report(void **state)
+TEST(a_sound_job_has_nothing_to_report)
 {
-    (void)state;
     for (size_t size = 0; size < 2; size++) {
         struct simulated_job job =
             simulated_job_new(sizes[size].stages, sizes[size].replicas, sizes[size].shards);
@@ -168,7 +166,7 @@ static void take_1_gib(struct mt_rank_record *record)
 }
 
 /* A rank that stopped before the others may have less than they. One that did not may not. */
-static void less_memory_counts_only_of_ranks_that_did_all(void **state)
+TEST(less_memory_counts_only_of_ranks_that_did_all)
 {
     static const struct {
         enum mt_outcome outcome;
@@ -179,7 +177,6 @@ static void less_memory_counts_only_of_ranks_that_did_all(void **state)
                 {MT_OUTCOME_UNKNOWN, true, true},
                 {MT_OUTCOME_FINISHED, true, true}};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++) {
         struct simulated_job job = simulated_job_new(1, 8, 1);
         struct made made = made_new();
@@ -221,14 +218,13 @@ static struct made make_broken(enum mt_outcome outcome, bool is_complete)
     return made;
 }
 
-static void a_broken_rank_is_no_stage_and_has_replicas(void **state)
+TEST(a_broken_rank_is_no_stage_and_has_replicas)
 {
     static const struct {
         enum mt_outcome outcome;
         bool is_complete;
     } ends[] = {{MT_OUTCOME_OOM, true}, {MT_OUTCOME_CUT, true}, {MT_OUTCOME_UNKNOWN, false}};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++) {
         struct made made = make_broken(ends[i].outcome, ends[i].is_complete);
 
@@ -240,11 +236,10 @@ static void a_broken_rank_is_no_stage_and_has_replicas(void **state)
 }
 
 /* Without any parameters, steps that repeat are stages; steps that all differ are not. */
-static void steps_are_stages_only_if_they_repeat(void **state)
+TEST(steps_are_stages_only_if_they_repeat)
 {
     struct simulated_job job = simulated_job_new(4, 1, 2);
 
-    (void)state;
     job.has_mesh = job.has_hashes = false;
     for (int32_t differ = 0; differ < 2; differ++) {
         struct made made = made_new();
@@ -260,12 +255,11 @@ static void steps_are_stages_only_if_they_repeat(void **state)
     }
 }
 
-static void steps_stand_side_by_side(void **state)
+TEST(steps_stand_side_by_side)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made;
 
-    (void)state;
     job.leaking_rank = 5;
     made = make(&job);
     assert_int_equal(made.report->step_count, SIMULATED_STEPS);
@@ -284,12 +278,11 @@ static void steps_stand_side_by_side(void **state)
     release(&made);
 }
 
-static void steps_of_any_number_do_no_harm(void **state)
+TEST(steps_of_any_number_do_no_harm)
 {
     struct simulated_job job = simulated_job_new(1, 2, 1);
     struct made made = made_new();
 
-    (void)state;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     made.set->records[0].steps[0].first = made.set->records[0].steps[0].last = INT64_MIN;
     made.set->records[1].steps[SIMULATED_STEPS - 1].last = INT64_MAX;
@@ -298,14 +291,13 @@ static void steps_of_any_number_do_no_harm(void **state)
     release(&made);
 }
 
-static void call_paths_are_summed_over_ranks(void **state)
+TEST(call_paths_are_summed_over_ranks)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     const struct mt_job_path *first;
     struct made made;
     bool found = false;
 
-    (void)state;
     job.logging_rank = 4;
     made = make(&job);
     first = &made.report->paths[0];
@@ -330,7 +322,7 @@ static void call_paths_are_summed_over_ranks(void **state)
 }
 
 /* Growth explains a difference only if both ranks have a known growth and it is as large. */
-static void growth_is_a_cause_only_if_it_amounts_to_the_difference(void **state)
+TEST(growth_is_a_cause_only_if_it_amounts_to_the_difference)
 {
     static const struct {
         bool is_judged;
@@ -341,7 +333,6 @@ static void growth_is_a_cause_only_if_it_amounts_to_the_difference(void **state)
                  {true, 16 * MT_MIB, MT_OUTLIER_SITE},
                  {false, 64 * MT_MIB, MT_OUTLIER_SITE}};
 
-    (void)state;
     for (size_t c = 0; c < MT_ARRAY_LEN(cases); c++) {
         struct simulated_job job = simulated_job_new(1, 8, 1);
         struct made made = made_new();
@@ -360,12 +351,11 @@ static void growth_is_a_cause_only_if_it_amounts_to_the_difference(void **state)
 }
 
 /* No launcher numbers a rank so; a file can. */
-static void the_largest_number_of_a_rank_does_no_harm(void **state)
+TEST(the_largest_number_of_a_rank_does_no_harm)
 {
     struct simulated_job job = simulated_job_new(1, 2, 1);
     struct made made = made_new();
 
-    (void)state;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     made.set->records[1].identity.rank = INT32_MAX;
     report_of_set(&made, &usual);
@@ -395,13 +385,12 @@ static struct made make_replicas(const uint64_t *reserved_mib, uint32_t count)
 
 /* If two replicas differ, the one that has more is named. Among three that agree to 4 MiB, the one
  * that is 40 MiB away is, and the one that is 30 MiB away is not. */
-static void an_outlier_needs_a_replica_and_a_distance(void **state)
+TEST(an_outlier_needs_a_replica_and_a_distance)
 {
     static const uint64_t peaks[][3] = {
         {20000, 21000, 0}, {20000, 20004, 21000}, {2000, 2004, 2044}, {2000, 2004, 2034}};
     static const uint32_t counts[] = {2, 3, 3, 3}, outliers[] = {1, 1, 1, 0};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(counts); i++) {
         struct made made = make_replicas(peaks[i], counts[i]);
 
@@ -411,11 +400,10 @@ static void an_outlier_needs_a_replica_and_a_distance(void **state)
 }
 
 /* Replicas that vary by 100 MiB among themselves: 550 MiB from the median is usual, 900 is not. */
-static void replicas_that_vary_have_no_outlier_nearby(void **state)
+TEST(replicas_that_vary_have_no_outlier_nearby)
 {
     uint64_t peaks[] = {20000, 20100, 20200, 20300, 20400, 20750, 20250, 20150};
 
-    (void)state;
     for (int is_far = 0; is_far < 2; is_far++) {
         struct made made;
 
@@ -427,12 +415,11 @@ static void replicas_that_vary_have_no_outlier_nearby(void **state)
 }
 
 /* What an incomplete trace needs is a lower bound. */
-static void an_incomplete_trace_makes_the_need_a_lower_bound(void **state)
+TEST(an_incomplete_trace_makes_the_need_a_lower_bound)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made;
 
-    (void)state;
     job.cut[job.cut_count++] = 1;
     made = make(&job);
     assert_false(made.report->needed_is_exact);
@@ -440,12 +427,11 @@ static void an_incomplete_trace_makes_the_need_a_lower_bound(void **state)
 }
 
 /* Two of the others reserved more than the rank that died was allowed to. */
-static void ranks_above_the_limit_do_not_fit(void **state)
+TEST(ranks_above_the_limit_do_not_fit)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made = made_new();
 
-    (void)state;
     job.dying_rank = 3;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     made.set->records[0].reserved_peak.bytes = SIMULATED_LIMIT + 1;
@@ -459,22 +445,5 @@ static void ranks_above_the_limit_do_not_fit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_planted_fact_is_found_and_nothing_else),
-        cmocka_unit_test(a_sound_job_has_nothing_to_report),
-        cmocka_unit_test(less_memory_counts_only_of_ranks_that_did_all),
-        cmocka_unit_test(a_broken_rank_is_no_stage_and_has_replicas),
-        cmocka_unit_test(steps_are_stages_only_if_they_repeat),
-        cmocka_unit_test(steps_stand_side_by_side),
-        cmocka_unit_test(steps_of_any_number_do_no_harm),
-        cmocka_unit_test(call_paths_are_summed_over_ranks),
-        cmocka_unit_test(an_outlier_needs_a_replica_and_a_distance),
-        cmocka_unit_test(replicas_that_vary_have_no_outlier_nearby),
-        cmocka_unit_test(an_incomplete_trace_makes_the_need_a_lower_bound),
-        cmocka_unit_test(ranks_above_the_limit_do_not_fit),
-        cmocka_unit_test(the_largest_number_of_a_rank_does_no_harm),
-        cmocka_unit_test(growth_is_a_cause_only_if_it_amounts_to_the_difference),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

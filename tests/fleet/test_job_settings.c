@@ -111,13 +111,12 @@ static void check_largest(const struct mt_job_trial *trial, const struct mt_job_
     assert_int_equal(largest->is_exact, is_exact);
 }
 
-static void the_choice_is_that_of_a_slow_model(void **state)
+TEST(the_choice_is_that_of_a_slow_model)
 {
     struct dice dice = {.state = 1};
     struct made_trial made;
     uint32_t chosen = 0;
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         const struct mt_job_trial *trial = &made.trial;
         struct mt_job_choice choice;
@@ -152,13 +151,12 @@ static uint64_t peak_of(const struct mt_job_trial *trial, uint32_t setting)
 }
 
 /* A setting is listed if fewer than `most` come before it. */
-static void the_shortlist_has_the_smallest_peaks(void **state)
+TEST(the_shortlist_has_the_smallest_peaks)
 {
     struct dice dice = {.state = 2};
     bool is_listed[MAX_SETTINGS];
     struct made_trial made;
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         uint32_t most = (uint32_t)dice_below(&dice, MAX_SETTINGS + 2);
 
@@ -175,7 +173,7 @@ static void the_shortlist_has_the_smallest_peaks(void **state)
     }
 }
 
-static void a_sum_beyond_64_bits_is_the_most(void **state)
+TEST(a_sum_beyond_64_bits_is_the_most)
 {
     const uint64_t beside[] = {UINT64_MAX, 0};
     const struct mt_job_cell before[] = {{.is_searched = true, .serves = true, .need_bytes = 5},
@@ -183,7 +181,6 @@ static void a_sum_beyond_64_bits_is_the_most(void **state)
     const struct mt_job_trial trial = {.row_count = 2, .beside_bytes = beside, .before = before};
     struct mt_job_choice choice;
 
-    (void)state;
     mt_job_trial_choose(&trial, &choice);
     assert_true(choice.before.needed_bytes == UINT64_MAX);
     assert_int_equal(choice.before.row, 0);
@@ -298,14 +295,13 @@ static void roll_rows(struct dice *dice, struct made *made, bool *can_replay)
         can_replay[i] = dice_below(dice, 4) != 0;
 }
 
-static void the_plan_is_that_of_a_slow_model(void **state)
+TEST(the_plan_is_that_of_a_slow_model)
 {
     struct simulated_job job = simulated_job_new(20, 2, 2);
     struct made made = make(&job);
     struct dice dice = {.state = 3};
     bool can_replay[MOST_ROWS];
 
-    (void)state;
     assert_int_equal(made.report->row_count, MOST_ROWS);
     assert_true(made.report->cluster_count > MT_JOB_TUNED);
     for (int round = 0; round < 60; round++) {
@@ -317,7 +313,7 @@ static void the_plan_is_that_of_a_slow_model(void **state)
     release(&made);
 }
 
-static void a_row_is_alike_if_a_row_of_its_cluster_is_checked(void **state)
+TEST(a_row_is_alike_if_a_row_of_its_cluster_is_checked)
 {
     struct simulated_job job = simulated_job_new(3, 2, 1);
     struct made made = make(&job);
@@ -328,7 +324,6 @@ static void a_row_is_alike_if_a_row_of_its_cluster_is_checked(void **state)
                                                    MT_JOB_NOT_CHECKED, MT_JOB_NOT_CHECKED};
     struct mt_arena arena = {0};
 
-    (void)state;
     assert_int_equal(made.report->row_count, 6);
     mt_job_settings_states(made.report, checks, 2, &arena, states);
     for (uint32_t i = 0; i < 6; i++)
@@ -339,13 +334,5 @@ static void a_row_is_alike_if_a_row_of_its_cluster_is_checked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_choice_is_that_of_a_slow_model),
-        cmocka_unit_test(the_shortlist_has_the_smallest_peaks),
-        cmocka_unit_test(a_sum_beyond_64_bits_is_the_most),
-        cmocka_unit_test(the_plan_is_that_of_a_slow_model),
-        cmocka_unit_test(a_row_is_alike_if_a_row_of_its_cluster_is_checked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -152,9 +152,8 @@ static void check_order(const struct mt_job_tree *tree)
     }
 }
 
-static void nodes_are_what_rows_hold(void **state)
+TEST(nodes_are_what_rows_hold)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct made made = {0};
         struct record_maker maker = {seed, &made.set};
@@ -190,14 +189,13 @@ static const struct mt_job_node *find(const struct made *made, const char *frame
     return NULL;
 }
 
-static void planted_facts_are_in_the_tree(void **state)
+TEST(planted_facts_are_in_the_tree)
 {
     struct simulated_job job = simulated_job_new(4, 32, 8);
     struct made made = {0};
     const struct mt_job_node *log, *build;
     unsigned __int128 peaks = 0;
 
-    (void)state;
     job.logging_rank = 513;
     assert_true(simulated_job_add(&job, 0, 1, &made.set));
     make_tree(&made);
@@ -220,11 +218,10 @@ static void planted_facts_are_in_the_tree(void **state)
 
 /* The largest of a sum is not the sum of the largest: two ranks that hold the same amount in two
  * places are in balance. */
-static void a_caller_may_be_in_balance_where_its_callees_are_not(void **state)
+TEST(a_caller_may_be_in_balance_where_its_callees_are_not)
 {
     struct made made = {0};
 
-    (void)state;
     for (int32_t rank = 0; rank < 2; rank++) {
         struct mt_record_leaf leaves[4];
         struct mt_rank_record record = record_of(rank, leaves);
@@ -245,7 +242,7 @@ static void a_caller_may_be_in_balance_where_its_callees_are_not(void **state)
 }
 
 /* As deep as a file can make it: what is deeper belongs to the caller. */
-static void very_deep_paths_end_at_the_largest_depth(void **state)
+TEST(very_deep_paths_end_at_the_largest_depth)
 {
     enum { DEEP = 5000 };
     struct mt_record_leaf leaves[4];
@@ -253,7 +250,6 @@ static void very_deep_paths_end_at_the_largest_depth(void **state)
     struct made made = {0};
     uint32_t path = MT_NO_PATH, deepest = 0;
 
-    (void)state;
     for (int i = 0; i < DEEP; i++) {
         path = mt_rank_set_path(&made.set, path, "f a.py:1", 8);
         if (i == MT_JOB_TREE_DEPTH + 7)
@@ -273,12 +269,11 @@ static void very_deep_paths_end_at_the_largest_depth(void **state)
 }
 
 /* A record that names no leaves has its roles. */
-static void a_record_without_leaves_counts_by_role(void **state)
+TEST(a_record_without_leaves_counts_by_role)
 {
     struct mt_rank_record record = record_of(0, NULL);
     struct made made = {0};
 
-    (void)state;
     record.role_bytes[MT_ROLE_OTHER] = record.allocated_peak.bytes = 7;
     mt_rank_set_add(&made.set, &record);
     make_tree(&made);
@@ -291,13 +286,5 @@ static void a_record_without_leaves_counts_by_role(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_are_what_rows_hold),
-        cmocka_unit_test(planted_facts_are_in_the_tree),
-        cmocka_unit_test(a_caller_may_be_in_balance_where_its_callees_are_not),
-        cmocka_unit_test(very_deep_paths_end_at_the_largest_depth),
-        cmocka_unit_test(a_record_without_leaves_counts_by_role),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -9,11 +9,10 @@
 
 static const struct mt_job_chart_options usual = {0};
 
-static void marks_are_bounded_at_every_number_of_ranks(void **state)
+TEST(marks_are_bounded_at_every_number_of_ranks)
 {
     static const uint32_t ranks[] = {1, 8, 64, 1024, 16384};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(ranks); i++) {
         struct mt_rank_set set = {0};
         struct mt_job_report *report;
@@ -46,7 +45,7 @@ static const struct mt_op *cell_of(const struct mt_drawing *drawing, const char 
     return NULL;
 }
 
-static void cells_are_as_wide_as_their_bytes(void **state)
+TEST(cells_are_as_wide_as_their_bytes)
 {
     struct mt_rank_set set = {0};
     struct mt_job_report *report;
@@ -54,7 +53,6 @@ static void cells_are_as_wide_as_their_bytes(void **state)
     const struct mt_op *root, *adam, *embed;
     double mean = 0, row = 0;
 
-    (void)state;
     chart_job(&set, 1024);
     report = report_of(&set);
     draw_chart(report, "tree", &usual, &drawing);
@@ -79,14 +77,13 @@ static void cells_are_as_wide_as_their_bytes(void **state)
     mt_rank_set_release(&set);
 }
 
-static void colors_and_titles_say_how_ranks_differ(void **state)
+TEST(colors_and_titles_say_how_ranks_differ)
 {
     struct mt_rank_set set = {0};
     struct mt_job_report *report;
     struct mt_drawing drawing;
     const struct mt_op *embed;
 
-    (void)state;
     chart_job(&set, 1024);
     report = report_of(&set);
     draw_chart(report, "tree", &usual, &drawing);
@@ -109,11 +106,10 @@ static void colors_and_titles_say_how_ranks_differ(void **state)
     mt_rank_set_release(&set);
 }
 
-static void names_stay_text(void **state)
+TEST(names_stay_text)
 {
     static char names[6][10001];
 
-    (void)state;
     for (unsigned variant = 0; variant < 6; variant++) {
         struct mt_rank_set set = {0};
         struct mt_record_leaf leaves[8];
@@ -142,9 +138,8 @@ static void names_stay_text(void **state)
     }
 }
 
-static void random_trees_fit(void **state)
+TEST(random_trees_fit)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct mt_rank_set set = {0};
         struct record_maker maker = {seed, &set};
@@ -176,13 +171,12 @@ static void random_trees_fit(void **state)
 }
 
 /* Chains of calls that are deeper than a picture, and more cells than it can show. */
-static void deep_and_wide_trees_are_cut(void **state)
+TEST(deep_and_wide_trees_are_cut)
 {
     struct mt_rank_set set = {0};
     struct mt_record_leaf leaves[MT_RECORD_LEAVES];
     struct mt_rank_record record = chart_record(0, leaves);
 
-    (void)state;
     for (uint32_t i = 0; i < MT_RECORD_LEAVES; i++) {
         uint32_t path = MT_NO_PATH;
         char frame[40];
@@ -202,14 +196,13 @@ static void deep_and_wide_trees_are_cut(void **state)
     draw_all_sizes(&set, "tree");
 }
 
-static void nothing_is_said_to_be_nothing(void **state)
+TEST(nothing_is_said_to_be_nothing)
 {
     struct mt_rank_set set = {0};
     struct mt_rank_record record = chart_record(0, NULL);
     struct mt_job_report *report;
     struct mt_drawing drawing;
 
-    (void)state;
     mt_rank_set_add(&set, &record);
     report = report_of(&set);
     assert_false(mt_job_chart_find("tree")->called_for(report));
@@ -222,15 +215,5 @@ static void nothing_is_said_to_be_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks_are_bounded_at_every_number_of_ranks),
-        cmocka_unit_test(cells_are_as_wide_as_their_bytes),
-        cmocka_unit_test(colors_and_titles_say_how_ranks_differ),
-        cmocka_unit_test(names_stay_text),
-        cmocka_unit_test(random_trees_fit),
-        cmocka_unit_test(deep_and_wide_trees_are_cut),
-        cmocka_unit_test(nothing_is_said_to_be_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void expect(struct mt_cfi_program program, uint64_t at, struct mt_cfi_rul
 #define EXPECT_ARM(own, at, ...)                                                                   \
     expect(arm_program_of(own, sizeof(own)), at, (struct mt_cfi_rule){__VA_ARGS__})
 
-static void test_a_function_with_a_frame_pointer(void **state)
+TEST(test_a_function_with_a_frame_pointer)
 {
     static const uint8_t own[] = {0x41,          /* advance 1: push %rbp */
                                   0x0E, 16,      /* CFA offset 16 */
@@ -66,7 +66,6 @@ static void test_a_function_with_a_frame_pointer(void **state)
                                   0x0C, 7,    8, /* leave */
                                   0xC6};         /* rbp as at the entry */
 
-    (void)state;
     EXPECT(own, 0, 8, 0, -1, MT_CFI_SP, MT_CFI_SAME);
     EXPECT(own, 1, 16, -2, -1, MT_CFI_SP, MT_CFI_AT_CFA);
     EXPECT(own, 3, 16, -2, -1, MT_CFI_SP, MT_CFI_AT_CFA);
@@ -76,7 +75,7 @@ static void test_a_function_with_a_frame_pointer(void **state)
     EXPECT(own, 0x4000, 8, 0, -1, MT_CFI_SP, MT_CFI_SAME);
 }
 
-static void test_early_returns(void **state)
+TEST(test_early_returns)
 {
     static const uint8_t own[] = {0x44, 0x0E, 0x80, 0x02, 0x86, 2,    /* 256 bytes of frame */
                                   0x03, 0x00, 0x01,                   /* advance 256 */
@@ -84,31 +83,28 @@ static void test_early_returns(void **state)
                                   0x04, 0x00, 0x00, 0x01, 0x00, 0x0B, /* goes on behind it */
                                   0x00};
 
-    (void)state;
     EXPECT(own, 4, 256, -2, -1, MT_CFI_SP, MT_CFI_AT_CFA);
     EXPECT(own, 0x104, 8, 0, -1, MT_CFI_SP, MT_CFI_SAME);
     EXPECT(own, 0x10104, 256, -2, -1, MT_CFI_SP, MT_CFI_AT_CFA);
 }
 
-static void test_aligned_frames(void **state)
+TEST(test_aligned_frames)
 {
     static const uint8_t own[] = {0x41, 0x0C, 10, 0,             /* CFA by r10 */
                                   0x41, 0x10, 6,  2,    0x76, 0, /* rbp at rbp + 0 */
                                   0x41, 0x0F, 3,  0x76, 0x78, 6 /* CFA at rbp - 8 */};
 
-    (void)state;
     EXPECT(own, 1, 0, 0, -1, MT_CFI_NOWHERE, 0);
     EXPECT(own, 3, -8, 0, -1, MT_CFI_FP_CELL, MT_CFI_AT_FP);
 }
 
-static void test_what_ends_a_walk(void **state)
+TEST(test_what_ends_a_walk)
 {
     static const uint8_t outermost[] = {0x07, 16}, moved[] = {0x90, 2},
                          in_register[] = {0x09, 16, 3};
     static const uint8_t expression[] = {0x0F, 2, 0x77, 8},
                          long_expression[] = {0x0F, 4, 0x76, 0, 6, 6};
 
-    (void)state;
     EXPECT(outermost, 0, 0, 0, -1, MT_CFI_LAST, 0);
     EXPECT(moved, 0, 0, 0, -1, MT_CFI_NOWHERE, 0);
     EXPECT(in_register, 0, 0, 0, -1, MT_CFI_NOWHERE, 0);
@@ -116,14 +112,13 @@ static void test_what_ends_a_walk(void **state)
     EXPECT(long_expression, 0, 0, 0, -1, MT_CFI_NOWHERE, 0);
 }
 
-static void test_frame_pointers_that_are_lost(void **state)
+TEST(test_frame_pointers_that_are_lost)
 {
     static const uint8_t in_register[] = {0x09, 6, 3}, undefined[] = {0x07, 6};
     static const uint8_t expression[] = {0x10, 6, 2, 0x76, 8}, value[] = {0x14, 6, 1};
     static const uint8_t far[] = {0x05, 6, 0x80, 0x80, 4},
                          others[] = {0x83, 3, 0x05, 12, 4, 0x2E, 16};
 
-    (void)state;
     EXPECT(in_register, 0, 8, 0, -1, MT_CFI_SP, MT_CFI_LOST);
     EXPECT(undefined, 0, 8, 0, -1, MT_CFI_SP, MT_CFI_LOST);
     EXPECT(expression, 0, 8, 0, -1, MT_CFI_SP, MT_CFI_LOST);
@@ -132,15 +127,14 @@ static void test_frame_pointers_that_are_lost(void **state)
     EXPECT(others, 0, 8, 0, -1, MT_CFI_SP, MT_CFI_SAME);
 }
 
-static void test_signed_forms(void **state)
+TEST(test_signed_forms)
 {
     static const uint8_t own[] = {0x12, 6, 0x7E, 0x11, 6, 2};
 
-    (void)state;
     EXPECT(own, 0, 16, -2, -1, MT_CFI_FP, MT_CFI_AT_CFA);
 }
 
-static void test_frames_of_aarch64(void **state)
+TEST(test_frames_of_aarch64)
 {
     static const uint8_t pair[] = {0x41, 0x0E, 48,             /* stp x29, x30, [sp, -48]! */
                                    0x9D, 6,    0x9E, 5,        /* at the bottom of the frame */
@@ -151,7 +145,6 @@ static void test_frames_of_aarch64(void **state)
                                   0x80, 0x80, 0x01, 0x05, 30,   0xFF, 0xFF, 0};
     static const uint8_t no_frame_pointer[] = {0x0E, 16, 0x9E, 2};
 
-    (void)state;
     EXPECT_ARM(pair, 0, 0, 0, 0, MT_CFI_LAST, 0);
     EXPECT_ARM(pair, 4, 48, -6, -5, MT_CFI_SP, MT_CFI_AT_CFA);
     EXPECT_ARM(pair, 8, 16, -6, -5, MT_CFI_FP, MT_CFI_AT_CFA);
@@ -160,25 +153,23 @@ static void test_frames_of_aarch64(void **state)
     EXPECT_ARM(no_frame_pointer, 0, 16, 0, -2, MT_CFI_SP, MT_CFI_SAME);
 }
 
-static void test_signed_return_addresses_of_aarch64(void **state)
+TEST(test_signed_return_addresses_of_aarch64)
 {
     static const uint8_t own[] = {0x41, 0x2D, 0x41, 0x0E, 16, 0x9D, 2, 0x9E, 1};
     static const uint8_t with_pc[] = {0x2C, 0x0E, 16, 0x9D, 2, 0x9E, 1};
 
-    (void)state;
     EXPECT_ARM(own, 8, 16, -2, -1, MT_CFI_SP, MT_CFI_AT_CFA);
     EXPECT_ARM(with_pc, 0, 16, -2, -1, MT_CFI_SP, MT_CFI_AT_CFA);
     EXPECT(own, 2, 0, 0, 0, MT_CFI_NOWHERE, 0);
     EXPECT(with_pc, 0, 0, 0, 0, MT_CFI_NOWHERE, 0);
 }
 
-static void test_what_ends_a_walk_on_aarch64(void **state)
+TEST(test_what_ends_a_walk_on_aarch64)
 {
     static const uint8_t outermost[] = {0x07, 30}, in_register[] = {0x0E, 16, 0x09, 30, 3};
     static const uint8_t other_base[] = {0x0C, 11, 16, 0x9E, 2}, odd[] = {0x0E, 20, 0x9E, 2};
     static const uint8_t too_far[] = {0x0E, 16, 0x05, 30, 0x80, 0x80, 0x04};
 
-    (void)state;
     EXPECT_ARM(outermost, 0, 0, 0, 0, MT_CFI_LAST, 0);
     EXPECT_ARM(in_register, 0, 0, 0, 0, MT_CFI_NOWHERE, 0);
     EXPECT_ARM(other_base, 0, 0, 0, 0, MT_CFI_NOWHERE, 0);
@@ -186,7 +177,7 @@ static void test_what_ends_a_walk_on_aarch64(void **state)
     EXPECT_ARM(too_far, 0, 0, 0, 0, MT_CFI_NOWHERE, 0);
 }
 
-static void test_nonsense_is_nowhere(void **state)
+TEST(test_nonsense_is_nowhere)
 {
     static const uint8_t unknown[] = {0x3F}, unfilled[] = {0x0B}, cut[] = {0x0C, 7};
     static const uint8_t block[] = {0x0F, 0xFF, 0x01, 0x76},
@@ -195,7 +186,6 @@ static void test_nonsense_is_nowhere(void **state)
     static const uint8_t large[] = {0x0E, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F};
     uint8_t deep[100];
 
-    (void)state;
     memset(deep, 0x0A, sizeof deep);
     EXPECT(unknown, 0, 0, 0, -1, MT_CFI_NOWHERE, 0);
     EXPECT(unfilled, 0, 0, 0, -1, MT_CFI_NOWHERE, 0);
@@ -208,11 +198,10 @@ static void test_nonsense_is_nowhere(void **state)
 
 /* Bytes from memory of exactly their size, so that a sanitizer sees every read
  * beyond them. */
-static void test_random_bytes_do_no_harm(void **state)
+TEST(test_random_bytes_do_no_harm)
 {
     unsigned round, i, sensible = 0;
 
-    (void)state;
     srand(1);
     for (round = 0; round < 20000; round++) {
         size_t length = (size_t)rand() % 24;
@@ -230,7 +219,7 @@ static void test_random_bytes_do_no_harm(void **state)
     assert_in_range(sensible, 500, 19000); /* most frames of aarch64 save no return address */
 }
 
-static void test_functions_of_this_process(void **state)
+TEST(test_functions_of_this_process)
 {
     int (*const print)(const char *, ...) = printf;
     void (*const sort)(void *, size_t, size_t, int (*)(const void *, const void *)) = qsort;
@@ -238,7 +227,6 @@ static void test_functions_of_this_process(void **state)
     uintptr_t entries[3];
     size_t i;
 
-    (void)state;
     memcpy(&entries[0], &print, sizeof print);
     memcpy(&entries[1], &sort, sizeof sort);
     memcpy(&entries[2], &self, sizeof self);
@@ -254,7 +242,7 @@ static void test_functions_of_this_process(void **state)
     }
 }
 
-static void test_what_is_no_code(void **state)
+TEST(test_what_is_no_code)
 {
     static char data[] = "data"; /* constants may be in a segment of code */
     char *heap = malloc(16);
@@ -262,7 +250,6 @@ static void test_what_is_no_code(void **state)
         0, 1, UINTPTR_MAX, (uintptr_t)heap, (uintptr_t)&heap, (uintptr_t)data};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof addresses / sizeof *addresses; i++)
         assert_int_equal(mt_cfi_find(addresses[i]).base, MT_CFI_NOWHERE);
     free(heap);
@@ -270,21 +257,5 @@ static void test_what_is_no_code(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_function_with_a_frame_pointer),
-        cmocka_unit_test(test_early_returns),
-        cmocka_unit_test(test_aligned_frames),
-        cmocka_unit_test(test_what_ends_a_walk),
-        cmocka_unit_test(test_frame_pointers_that_are_lost),
-        cmocka_unit_test(test_signed_forms),
-        cmocka_unit_test(test_frames_of_aarch64),
-        cmocka_unit_test(test_signed_return_addresses_of_aarch64),
-        cmocka_unit_test(test_what_ends_a_walk_on_aarch64),
-        cmocka_unit_test(test_nonsense_is_nowhere),
-        cmocka_unit_test(test_random_bytes_do_no_harm),
-        cmocka_unit_test(test_functions_of_this_process),
-        cmocka_unit_test(test_what_is_no_code),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

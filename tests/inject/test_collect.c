@@ -6,12 +6,11 @@ static void few(void)
     emit_many(1, 0, 2500);
 }
 
-static void ends_in_order(void **state)
+TEST(ends_in_order)
 {
     struct mt_recovery recovery;
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(few), 0);
     read_trace(trace, &found);
@@ -32,12 +31,11 @@ static void ends_abruptly(void)
     _exit(0);
 }
 
-static void survives_underscore_exit(void **state)
+TEST(survives_underscore_exit)
 {
     struct mt_recovery recovery;
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(ends_abruptly), 0);
     recovery = recover(trace);
@@ -58,13 +56,12 @@ static void dies_young(void)
 }
 
 /* No pass of the writer has related the counter to the clock by then. */
-static void times_of_a_short_life(void **state)
+TEST(times_of_a_short_life)
 {
     struct mt_error error = {0};
     struct mt_event_batch batch;
     struct mt_source *source;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(dies_young), 0);
     recover(trace);
@@ -87,11 +84,10 @@ static void late_events(void)
 }
 
 /* Destructors of the program's libraries may run after ours. */
-static void keeps_what_comes_late(void **state)
+TEST(keeps_what_comes_late)
 {
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(late_events), 0);
     recover(trace);
@@ -119,11 +115,10 @@ static void ends_early(void)
 }
 
 /* The trace is final before the process ends, and later events are not recorded. */
-static void ends_on_request(void **state)
+TEST(ends_on_request)
 {
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(ends_early), 0);
     read_trace(trace, &found);
@@ -137,9 +132,8 @@ static void ends_before_it_begins(void)
     emit_many(1, 0, 10);
 }
 
-static void ends_without_a_trace(void **state)
+TEST(ends_without_a_trace)
 {
-    (void)state;
     clean();
     assert_int_equal(run_child(ends_before_it_begins), 0);
     assert_int_equal(access(trace, F_OK), -1);
@@ -178,12 +172,11 @@ static void eight_threads(void)
         pthread_join(threads[i], NULL);
 }
 
-static void all_of_eight_threads(void **state)
+TEST(all_of_eight_threads)
 {
     struct found found;
     int i;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(eight_threads), 0);
     recover(trace);
@@ -218,11 +211,10 @@ static pid_t start_child(void (*body)(void))
 
 /* Killed at random moments: nothing that was emitted is missing, but one event
  * a thread that was being written. */
-static void survives_kill(void **state)
+TEST(survives_kill)
 {
     unsigned seed = (unsigned)getpid(), round;
 
-    (void)state;
     print_message("seed %u\n", seed);
     srand(seed);
     for (round = 0; round < 20; round++) {
@@ -251,13 +243,12 @@ static void survives_kill(void **state)
     }
 }
 
-static void refuses_a_living_process(void **state)
+TEST(refuses_a_living_process)
 {
     struct mt_recovery recovery;
     struct mt_error error = {0};
     pid_t pid;
 
-    (void)state;
     clean();
     pid = start_child(four_threads_for_ever);
     while (!atomic_load(&shared->emitted[1]))
@@ -293,7 +284,7 @@ static void recover_damaged(int tape_fd, off_t offset)
     assert_int_equal(pwrite(tape_fd, &before, sizeof before, offset), sizeof before);
 }
 
-static void damaged_tapes_do_no_harm(void **state)
+TEST(damaged_tapes_do_no_harm)
 {
     char kept_tape[192], kept_trace[192], tape[160];
     struct mt_tape header;
@@ -303,7 +294,6 @@ static void damaged_tapes_do_no_harm(void **state)
 #ifdef __SANITIZE_THREAD__
     skip(); /* one thread does all of it, for ten minutes */
 #endif
-    (void)state;
     clean();
     assert_int_equal(run_child(ends_abruptly), 0);
     snprintf(tape, sizeof tape, "%s%s", trace, MT_TAPE_SUFFIX);
@@ -324,19 +314,6 @@ static void damaged_tapes_do_no_harm(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_in_order),
-        cmocka_unit_test(survives_underscore_exit),
-        cmocka_unit_test(times_of_a_short_life),
-        cmocka_unit_test(keeps_what_comes_late),
-        cmocka_unit_test(ends_on_request),
-        cmocka_unit_test(ends_without_a_trace),
-        cmocka_unit_test(all_of_eight_threads),
-        cmocka_unit_test(survives_kill),
-        cmocka_unit_test(refuses_a_living_process),
-        cmocka_unit_test(damaged_tapes_do_no_harm),
-    };
-
     bench_begin(argc, argv);
-    return bench_end(cmocka_run_group_tests(tests, set_up, NULL));
+    return bench_end(run_tests_of_file(set_up, NULL));
 }

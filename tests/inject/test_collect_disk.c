@@ -10,11 +10,10 @@ static void no_room(void)
     assert_false(mt_collect_is_running());
 }
 
-static void a_full_disk_leaves_the_program_alone(void **state)
+TEST(a_full_disk_leaves_the_program_alone)
 {
     struct stat facts;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(no_room), 0);
     assert_int_equal(stat(trace, &facts), -1);
@@ -35,12 +34,11 @@ static void becomes_full(void)
 }
 
 /* The trace stops growing, the program goes on, and the tape knows the rest. */
-static void a_disk_that_becomes_full_is_counted(void **state)
+TEST(a_disk_that_becomes_full_is_counted)
 {
     struct mt_recovery recovery;
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(becomes_full), 0);
     recovery = recover(trace);
@@ -100,11 +98,10 @@ static void is_full_for_a_while(void)
 }
 
 /* Recording goes on after the disk got room, and what was lost is counted in the trace. */
-static void a_disk_that_is_full_for_a_while(void **state)
+TEST(a_disk_that_is_full_for_a_while)
 {
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(is_full_for_a_while), 0);
     (void)recover(trace);
@@ -125,12 +122,11 @@ static void is_full_at_the_end(void)
 }
 
 /* Nobody waits for the process: the tape stays, because it alone holds the rest. */
-static void a_disk_that_is_full_at_the_end(void **state)
+TEST(a_disk_that_is_full_at_the_end)
 {
     struct mt_recovery recovery;
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(is_full_at_the_end), 0);
     assert_true(mt_recover_is_needed(trace));
@@ -143,13 +139,6 @@ static void a_disk_that_is_full_at_the_end(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_disk_leaves_the_program_alone),
-        cmocka_unit_test(a_disk_that_becomes_full_is_counted),
-        cmocka_unit_test(a_disk_that_is_full_for_a_while),
-        cmocka_unit_test(a_disk_that_is_full_at_the_end),
-    };
-
     bench_begin(argc, argv);
-    return bench_end(cmocka_run_group_tests(tests, set_up, NULL));
+    return bench_end(run_tests_of_file(set_up, NULL));
 }

@@ -19,14 +19,13 @@ static void forks(void)
     emit_many(1, 100, 200);
 }
 
-static void a_child_has_a_trace_of_its_own(void **state)
+TEST(a_child_has_a_trace_of_its_own)
 {
     char line[256], child[256] = "";
     struct found found;
     unsigned lines = 0;
     FILE *manifest;
 
-    (void)state;
     clean();
     (void)!truncate(getenv("MEMTRACE_MANIFEST"), (off_t)strlen(MT_MANIFEST_FIRST_LINE));
     assert_int_equal(run_child(forks), 0);
@@ -68,9 +67,8 @@ static void forks_while_the_writer_works(void)
 }
 
 /* What the writer holds at that moment (an allocator's lock) stays held in the child. */
-static void a_fork_waits_for_the_writer(void **state)
+TEST(a_fork_waits_for_the_writer)
 {
-    (void)state;
     clean();
     assert_int_equal(run_child(forks_while_the_writer_works), 0);
 }
@@ -127,11 +125,10 @@ static void clones(void)
     atomic_store(&shared->emitted[3], (uint64_t)status);
 }
 
-static void a_bare_clone_is_left_alone(void **state)
+TEST(a_bare_clone_is_left_alone)
 {
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(clones), 0);
     assert_int_equal(atomic_load(&shared->emitted[3]), 0);
@@ -155,9 +152,8 @@ static void clones_first(void)
     atomic_store(&shared->emitted[3], (uint64_t)status);
 }
 
-static void an_early_bare_clone_is_left_alone(void **state)
+TEST(an_early_bare_clone_is_left_alone)
 {
-    (void)state;
     clean();
     assert_int_equal(run_child(clones_first), 0);
     assert_int_equal(atomic_load(&shared->emitted[3]), 0);
@@ -182,9 +178,8 @@ static void forks_with_a_handler(void)
 }
 
 /* libc knows of this child, whichever handler comes first. */
-static void events_of_a_fork_handler_are_recorded(void **state)
+TEST(events_of_a_fork_handler_are_recorded)
 {
-    (void)state;
     clean();
     assert_int_equal(run_child(forks_with_a_handler), 0);
     assert_int_equal(atomic_load(&shared->emitted[2]), 10);
@@ -215,12 +210,11 @@ static void nested(void)
     mt_collect_leave();
 }
 
-static void counts_what_is_nested(void **state)
+TEST(counts_what_is_nested)
 {
     struct mt_recovery recovery;
     struct found found;
 
-    (void)state;
     clean();
     assert_int_equal(run_child(nested), 0);
     recovery = recover(trace);
@@ -278,14 +272,13 @@ static void defines_after_leaving(void)
 }
 
 /* The program's handler leaves by longjmp in the middle of a definition. */
-static void no_handler_leaves_the_names_locked(void **state)
+TEST(no_handler_leaves_the_names_locked)
 {
     struct found found;
 
 #ifdef __SANITIZE_THREAD__
     skip(); /* it delays signals until a thread blocks, so that the handler never runs */
 #endif
-    (void)state;
     clean();
     assert_int_equal(run_child(defines_after_leaving), 0);
     recover(trace);
@@ -295,16 +288,6 @@ static void no_handler_leaves_the_names_locked(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_has_a_trace_of_its_own),
-        cmocka_unit_test(a_fork_waits_for_the_writer),
-        cmocka_unit_test(a_bare_clone_is_left_alone),
-        cmocka_unit_test(an_early_bare_clone_is_left_alone),
-        cmocka_unit_test(events_of_a_fork_handler_are_recorded),
-        cmocka_unit_test(counts_what_is_nested),
-        cmocka_unit_test(no_handler_leaves_the_names_locked),
-    };
-
     bench_begin(argc, argv);
-    return bench_end(cmocka_run_group_tests(tests, set_up, NULL));
+    return bench_end(run_tests_of_file(set_up, NULL));
 }

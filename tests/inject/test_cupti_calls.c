@@ -2,9 +2,8 @@
  * in between. */
 #include "imitated_cupti.h"
 
-static void test_alloc_and_free(void **unused)
+TEST_WITH(test_alloc_and_free, set_up, NULL)
 {
-    (void)unused;
     alloc(0x1000, 100);
     release(0x1000, 0);
     assert_int_equal(recorded.events[0].device, 3);
@@ -17,9 +16,8 @@ static void test_alloc_and_free(void **unused)
 }
 
 /* A free is told before the driver can hand the address out again. */
-static void test_free_is_told_at_once(void **unused)
+TEST_WITH(test_free_is_told_at_once, set_up, NULL)
 {
-    (void)unused;
     struct mt_cu_handle params = {0x1000};
     alloc(0x1000, 100);
     recorded_clear();
@@ -33,9 +31,8 @@ static void test_free_is_told_at_once(void **unused)
     assert_story("free_requested 1000 200|free_completed 1000 200");
 }
 
-static void test_free_that_fails_is_taken_back(void **unused)
+TEST_WITH(test_free_that_fails_is_taken_back, set_up, NULL)
 {
-    (void)unused;
     alloc(0x1000, 100);
     release(0x1000, 1);
     assert_story("alloc 1000 100|free_requested 1000 100|free_completed 1000 100|alloc 1000 100");
@@ -43,9 +40,8 @@ static void test_free_that_fails_is_taken_back(void **unused)
     assert_story("free_requested 1000 100|free_completed 1000 100");
 }
 
-static void test_broken_context(void **unused)
+TEST_WITH(test_broken_context, set_up, NULL)
 {
-    (void)unused;
     alloc(0x1000, 100);
     alloc(0x2000, 200);
     recorded_clear();
@@ -60,17 +56,15 @@ static void test_broken_context(void **unused)
     assert_story("free_requested 1000 100|free_completed 1000 100|mark CUDA context destroyed");
 }
 
-static void test_end_that_was_missed(void **unused)
+TEST_WITH(test_end_that_was_missed, set_up, NULL)
 {
-    (void)unused;
     alloc(0x1000, 100);
     alloc(0x1000, 300);
     assert_story("alloc 1000 100|free_requested 1000 100|free_completed 1000 100|alloc 1000 300");
 }
 
-static void test_failures(void **unused)
+TEST_WITH(test_failures, set_up, NULL)
 {
-    (void)unused;
     uint64_t addr = 0;
     size_t pitch = 0;
     struct mt_cu_pitch params = {&addr, &pitch, (size_t)1 << 40, (size_t)1 << 40, 4};
@@ -80,9 +74,8 @@ static void test_failures(void **unused)
     assert_story("alloc_failed 0 12345|alloc_failed 0 18446744073709551615");
 }
 
-static void test_context_takes_all_with_it(void **unused)
+TEST_WITH(test_context_takes_all_with_it, set_up, NULL)
 {
-    (void)unused;
     uint64_t addr = 0x5000, handle = 0x77, array = 0x88;
     struct mt_cu_alloc other = {&addr, 500};
     struct mt_cu_create create = {&handle, 2 << 20, NULL};
@@ -106,9 +99,8 @@ static void test_context_takes_all_with_it(void **unused)
     assert_story("free_requested 77 2097152|free_completed 77 2097152");
 }
 
-static void test_nothing_is_there(void **unused)
+TEST_WITH(test_nothing_is_there, set_up, NULL)
 {
-    (void)unused;
     static const uint64_t zeros[64];
     for (size_t i = 0; i < mt_cupti_entry_count; i++)
         for (uint32_t result = 0; result < 3; result++)
@@ -119,17 +111,15 @@ static void test_nothing_is_there(void **unused)
     resource(100000, NULL, NULL);
 }
 
-static void test_errno_stays(void **unused)
+TEST_WITH(test_errno_stays, set_up, NULL)
 {
-    (void)unused;
     errno = 77;
     alloc(0x1000, 100);
     assert_int_equal(errno, 77);
 }
 
-static void test_frees_of_unknown_memory_are_counted(void **unused)
+TEST_WITH(test_frees_of_unknown_memory_are_counted, set_up, NULL)
 {
-    (void)unused;
     release(0xbad000, 0);
     release(0xbad000, 1);
     recorded_clear();
@@ -137,18 +127,16 @@ static void test_frees_of_unknown_memory_are_counted(void **unused)
     assert_non_null(strstr(recorded.facts, " 1 frees of memory that was not known\n"));
 }
 
-static void test_gives_up(void **unused)
+TEST_WITH(test_gives_up, set_up, NULL)
 {
-    (void)unused;
     struct mt_cupti_state_data data = {1, "out of luck"};
     cupti.callback(NULL, MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR, &data);
     assert_non_null(strstr(recorded.said, "out of luck"));
     assert_story("mark CUPTI stopped: driver events end here");
 }
 
-static void test_forked_child_is_silent(void **unused)
+TEST_WITH(test_forked_child_is_silent, set_up, NULL)
 {
-    (void)unused;
     alloc(0x1000, 100);
     mt_cupti_source.forked();
     recorded_clear();
@@ -158,19 +146,5 @@ static void test_forked_child_is_silent(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_alloc_and_free, set_up),
-        cmocka_unit_test_setup(test_free_is_told_at_once, set_up),
-        cmocka_unit_test_setup(test_free_that_fails_is_taken_back, set_up),
-        cmocka_unit_test_setup(test_broken_context, set_up),
-        cmocka_unit_test_setup(test_end_that_was_missed, set_up),
-        cmocka_unit_test_setup(test_failures, set_up),
-        cmocka_unit_test_setup(test_context_takes_all_with_it, set_up),
-        cmocka_unit_test_setup(test_nothing_is_there, set_up),
-        cmocka_unit_test_setup(test_errno_stays, set_up),
-        cmocka_unit_test_setup(test_frees_of_unknown_memory_are_counted, set_up),
-        cmocka_unit_test_setup(test_gives_up, set_up),
-        cmocka_unit_test_setup(test_forked_child_is_silent, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -249,9 +249,8 @@ static int set_up(void **unused)
     return 0;
 }
 
-static void test_guest_second(void **unused)
+TEST_WITH(test_guest_second, set_up, NULL)
 {
-    (void)unused;
     own_comes();
     assert_int_equal(come(), 0);
     assert_int_equal(errno, 0);
@@ -269,9 +268,8 @@ static void test_guest_second(void **unused)
     assert_non_null(cupti.callback);
 }
 
-static void test_guest_first(void **unused)
+TEST_WITH(test_guest_first, set_up, NULL)
 {
-    (void)unused;
     assert_int_equal(come(), 0);
     assert_ptr_equal(subscriber, &handle);
     assert_int_equal(cuptiEnableCallback(1, subscriber, DRIVER, FREE), 0);
@@ -285,9 +283,8 @@ static void test_guest_first(void **unused)
     assert_int_equal(happens(DRIVER, FREE), 1);
 }
 
-static void test_guest_alone(void **unused)
+TEST_WITH(test_guest_alone, set_up, NULL)
 {
-    (void)unused;
     assert_int_equal(come(), 0);
     assert_int_equal(cuptiEnableAllDomains(1, subscriber), 0);
     assert_int_equal(happens(DRIVER, ALLOC), 2);
@@ -300,9 +297,8 @@ static void test_guest_alone(void **unused)
 }
 
 /* A guest that has left cannot reach what is ours by its old handle. */
-static void test_old_handle(void **unused)
+TEST_WITH(test_old_handle, set_up, NULL)
 {
-    (void)unused;
     uint32_t enabled;
     own_comes();
     assert_int_equal(come(), 0);
@@ -316,9 +312,8 @@ static void test_old_handle(void **unused)
     assert_int_equal(happens(DRIVER, ALLOC), 1);
 }
 
-static void test_second_guest_is_refused_by_cupti(void **unused)
+TEST_WITH(test_second_guest_is_refused_by_cupti, set_up, NULL)
 {
-    (void)unused;
     char holder[64] = "";
     struct mt_cupti_subscriber_params params = {.structSize = 32, .oldSubscriberName = holder};
     void *second = NULL;
@@ -330,9 +325,8 @@ static void test_second_guest_is_refused_by_cupti(void **unused)
     assert_null(second);
 }
 
-static void test_parameters(void **unused)
+TEST_WITH(test_parameters, set_up, NULL)
 {
-    (void)unused;
     char holder[64] = "?";
     struct mt_cupti_subscriber_params params = {.oldSubscriberName = holder,
                                                 .oldSubscriberSize = sizeof holder};
@@ -347,9 +341,8 @@ static void test_parameters(void **unused)
 }
 
 /* CUPTI calls back, or starts CUDA, before it has subscribed. */
-static void test_claim_is_not_nested(void **unused)
+TEST_WITH(test_claim_is_not_nested, set_up, NULL)
 {
-    (void)unused;
     cupti.calls_back = cupti.claimed_inside = true;
     assert_int_equal(come(), 0);
     assert_false(cupti.claimed_inside);
@@ -357,9 +350,8 @@ static void test_claim_is_not_nested(void **unused)
     own_comes();
 }
 
-static void test_straight_through(void **unused)
+TEST_WITH(test_straight_through, set_up, NULL)
 {
-    (void)unused;
     for (int why = 0; why < 3; why++) {
         set_up(NULL);
         recorded_settings.asked = why != 0;
@@ -384,9 +376,8 @@ static void test_straight_through(void **unused)
     }
 }
 
-static void test_no_cupti(void **unused)
+TEST_WITH(test_no_cupti, set_up, NULL)
 {
-    (void)unused;
     uint32_t enabled;
     cupti.absent = true;
     assert_int_equal(come(), MT_CUPTI_NOT_INITIALIZED);
@@ -401,9 +392,8 @@ static void test_no_cupti(void **unused)
 }
 
 /* From 13.2 on CUPTI may take several; who did not ask for that shares. */
-static void test_several(void **unused)
+TEST_WITH(test_several, set_up, NULL)
 {
-    (void)unused;
     struct mt_cupti_subscriber_params params = {.structSize = sizeof params,
                                                 .allowMultipleSubscribers = 1};
     cupti.version = 130200;
@@ -427,9 +417,8 @@ static void test_several(void **unused)
     assert_ptr_equal(mt_cupti_slot_subscriber(), &handle);
 }
 
-static void test_domains(void **unused)
+TEST_WITH(test_domains, set_up, NULL)
 {
-    (void)unused;
     own_comes();
     assert_int_equal(come(), 0);
     assert_int_equal(cuptiEnableDomain(1, subscriber, DRIVER), 0);
@@ -457,9 +446,8 @@ static void test_domains(void **unused)
     assert_int_equal(happens(DRIVER, ALLOC), 1);
 }
 
-static void test_refused_requests(void **unused)
+TEST_WITH(test_refused_requests, set_up, NULL)
 {
-    (void)unused;
     own_comes();
     assert_int_equal(come(), 0);
     assert_int_equal(cuptiEnableCallback(1, subscriber, 0, 5), MT_CUPTI_INVALID_PARAMETER);
@@ -472,9 +460,8 @@ static void test_refused_requests(void **unused)
 }
 
 /* It enabled something by a function that it found itself. */
-static void test_ways_that_we_do_not_see(void **unused)
+TEST_WITH(test_ways_that_we_do_not_see, set_up, NULL)
 {
-    (void)unused;
     own_comes();
     assert_int_equal(come(), 0);
     assert_int_equal(copy.enable(1, subscriber, DRIVER, 9), 0);
@@ -482,9 +469,8 @@ static void test_ways_that_we_do_not_see(void **unused)
     assert_int_equal(state_of(DRIVER, 9), 1);
 }
 
-static void test_forked_child(void **unused)
+TEST_WITH(test_forked_child, set_up, NULL)
 {
-    (void)unused;
     own_comes();
     assert_int_equal(come(), 0);
     assert_int_equal(cuptiEnableCallback(1, subscriber, DRIVER, FREE), 0);
@@ -497,9 +483,8 @@ static void test_forked_child(void **unused)
     assert_null(cupti.callback);
 }
 
-static void test_finalize(void **unused)
+TEST_WITH(test_finalize, set_up, NULL)
 {
-    (void)unused;
     own_comes();
     assert_int_equal(come(), 0);
     assert_int_equal(cuptiEnableCallback(1, subscriber, RESOURCE, 1), 0);
@@ -557,9 +542,8 @@ static void *call_back(void *calls)
 
 /* Guests come and go while callbacks run: ours are all there, theirs go to who
  * subscribed. */
-static void test_threads(void **unused)
+TEST_WITH(test_threads, set_up, NULL)
 {
-    (void)unused;
     enum { THREADS = 3, TURNS = 300 };
     pthread_t threads[THREADS];
     unsigned calls[THREADS], expected = 0;
@@ -584,23 +568,5 @@ static void test_threads(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_guest_second, set_up),
-        cmocka_unit_test_setup(test_guest_first, set_up),
-        cmocka_unit_test_setup(test_guest_alone, set_up),
-        cmocka_unit_test_setup(test_old_handle, set_up),
-        cmocka_unit_test_setup(test_second_guest_is_refused_by_cupti, set_up),
-        cmocka_unit_test_setup(test_parameters, set_up),
-        cmocka_unit_test_setup(test_claim_is_not_nested, set_up),
-        cmocka_unit_test_setup(test_straight_through, set_up),
-        cmocka_unit_test_setup(test_no_cupti, set_up),
-        cmocka_unit_test_setup(test_several, set_up),
-        cmocka_unit_test_setup(test_domains, set_up),
-        cmocka_unit_test_setup(test_refused_requests, set_up),
-        cmocka_unit_test_setup(test_ways_that_we_do_not_see, set_up),
-        cmocka_unit_test_setup(test_forked_child, set_up),
-        cmocka_unit_test_setup(test_finalize, set_up),
-        cmocka_unit_test_setup(test_threads, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -95,9 +95,8 @@ static int remove_root(void **unused)
     return system(command);
 }
 
-static void test_wanted_path_only(void **unused)
+TEST_WITH(test_wanted_path_only, set_up, NULL)
 {
-    (void)unused;
     char path[1024];
     link_to(STANDIN_CUPTI, "wanted", "libcupti.so.77");
     snprintf(path, sizeof path, "%s/wanted/libcupti.so.77", root);
@@ -115,9 +114,8 @@ static void test_wanted_path_only(void **unused)
 }
 
 /* A library that could not be loaded for want of memory is not one that is missing. */
-static void test_lack_of_memory(void **unused)
+TEST_WITH(test_lack_of_memory, set_up, NULL)
 {
-    (void)unused;
     char path[1024];
     link_to(STANDIN_CUPTI, "lacking", "libcupti.so.13");
     snprintf(path, sizeof path, "%s/lacking/libcupti.so.13", root);
@@ -130,9 +128,8 @@ static void test_lack_of_memory(void **unused)
     assert_true(mt_cupti_search(path, note, (void *)(uintptr_t) "lacking"));
 }
 
-static void test_toolkits(void **unused)
+TEST_WITH(test_toolkits, set_up, NULL)
 {
-    (void)unused;
     char home[512];
     link_to(STANDIN_CUPTI, "kit/extras/CUPTI/lib64", "libcupti.so.12");
     link_to(STANDIN_CUPTI, "kit/lib64", "libcupti.so.11.8");
@@ -150,9 +147,8 @@ static void test_toolkits(void **unused)
 }
 
 /* What the process has comes first, then what lies beside its CUDA libraries. */
-static void test_mapped_copies_and_neighbours(void **unused)
+TEST_WITH(test_mapped_copies_and_neighbours, set_up, NULL)
 {
-    (void)unused;
     char path[1024];
     copy_to(NOT_CUPTI, "packages/nvidia/cuda_runtime/lib", "libcudart.so.12");
     link_to(STANDIN_CUPTI, "packages/nvidia/cuda_cupti/lib", "libcupti.so.12");
@@ -208,9 +204,8 @@ static bool compare_names(void *user, const struct mt_cupti_library *library)
 }
 
 /* MEMTRACE_CUPTI_LIBRARIES=PATH:PATH... */
-static void test_real_copies(void **unused)
+TEST_WITH(test_real_copies, set_up, NULL)
 {
-    (void)unused;
     const char *list = getenv("MEMTRACE_CUPTI_LIBRARIES");
     char paths[8192];
     if (!list || !*list)
@@ -224,12 +219,5 @@ static void test_real_copies(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_wanted_path_only, set_up),
-        cmocka_unit_test_setup(test_lack_of_memory, set_up),
-        cmocka_unit_test_setup(test_toolkits, set_up),
-        cmocka_unit_test_setup(test_mapped_copies_and_neighbours, set_up),
-        cmocka_unit_test_setup(test_real_copies, set_up),
-    };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return run_tests_of_file(make_root, remove_root);
 }

@@ -12,12 +12,6 @@ enum { ADDRESSES = 3000, CONTEXTS = 4, STEPS = 200000 };
 
 static struct mt_cupti_live_block
     truth[2][ADDRESSES]; /* by space and address; space NONE = not alive */
-static uint64_t state = 1;
-
-static uint32_t random_below(uint32_t limit)
-{
-    return (uint32_t)(dice_linear(&state) >> 33) % limit;
-}
 
 static enum mt_cupti_live_space space_of(unsigned which)
 {
@@ -44,9 +38,9 @@ static void assert_same(const struct mt_cupti_live_block *expected,
 static void put(unsigned which, uint32_t index)
 {
     struct mt_cupti_live_block block = {.addr = addr_of(index),
-                                        .size_bytes = random_below(1000),
-                                        .context = 1 + random_below(CONTEXTS),
-                                        .references = random_below(3),
+                                        .size_bytes = linear_below(1000),
+                                        .context = 1 + linear_below(CONTEXTS),
+                                        .references = linear_below(3),
                                         .space = (uint8_t)space_of(which)},
                                replaced;
     assert_true(mt_cupti_live_put(&block, &replaced));
@@ -74,7 +68,7 @@ static uint32_t changed(uint32_t count, int change)
 static void count(unsigned which, uint32_t index)
 {
     struct mt_cupti_live_block *mine = &truth[which][index], theirs;
-    int references = (int)random_below(3) - 1, mappings = (int)random_below(3) - 1;
+    int references = (int)linear_below(3) - 1, mappings = (int)linear_below(3) - 1;
     enum mt_cupti_live_outcome outcome =
         mt_cupti_live_count(space_of(which), addr_of(index), references, mappings, &theirs);
     if (!mine->space) {
@@ -116,13 +110,13 @@ static void end_context(uint64_t context)
             assert_true(!truth[which][index].space || truth[which][index].context != context);
 }
 
-static void test_as_a_list(void **unused)
+TEST(test_as_a_list)
 {
-    (void)unused;
+    random_state = 1;
     for (int step = 0; step < STEPS; step++) {
         /* phases of growth and of shrinking, so that runs of slots form and break */
-        unsigned which = random_below(2), kind = random_below(step / 20000 % 2 ? 8 : 5);
-        uint32_t index = random_below(ADDRESSES);
+        unsigned which = linear_below(2), kind = linear_below(step / 20000 % 2 ? 8 : 5);
+        uint32_t index = linear_below(ADDRESSES);
         if (kind <= 1)
             put(which, index);
         else if (kind == 2)
@@ -132,7 +126,7 @@ static void test_as_a_list(void **unused)
         else
             take(which, index);
         if (step % 10007 == 0)
-            end_context(1 + random_below(CONTEXTS));
+            end_context(1 + linear_below(CONTEXTS));
     }
     for (unsigned which = 0; which < 2; which++)
         for (uint32_t index = 0; index < ADDRESSES; index++)
@@ -150,9 +144,8 @@ static long pages(void)
 }
 
 /* Memory grows with what is alive, not with what was. */
-static void test_stays_small(void **unused)
+TEST(test_stays_small)
 {
-    (void)unused;
     long before = pages();
     for (int i = 0; i < 1000000; i++) {
         put(0, (uint32_t)i % 10);
@@ -161,9 +154,8 @@ static void test_stays_small(void **unused)
     assert_true(pages() - before < 1000);
 }
 
-static void test_forgets(void **unused)
+TEST(test_forgets)
 {
-    (void)unused;
     put(0, 7);
     mt_cupti_live_forget();
     memset(truth, 0, sizeof truth);
@@ -181,10 +173,5 @@ const char *__asan_default_options(void)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_list),
-        cmocka_unit_test(test_stays_small),
-        cmocka_unit_test(test_forgets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -27,9 +27,8 @@ static void let_go(uint64_t handle, uint32_t result)
     call("cuMemRelease", &params, result);
 }
 
-static void test_physical_memory(void **unused)
+TEST_WITH(test_physical_memory, set_up, NULL)
 {
-    (void)unused;
     create(0x70, 4096);
     assert_int_equal(recorded.events[0].device, 5);
     assert_int_equal(recorded.events[0].heap, MT_RAW_VIRTUAL);
@@ -45,9 +44,8 @@ static void test_physical_memory(void **unused)
                  "free_requested 70 4096|free_completed 70 4096");
 }
 
-static void test_calls_that_fail_on_physical_memory(void **unused)
+TEST_WITH(test_calls_that_fail_on_physical_memory, set_up, NULL)
 {
-    (void)unused;
     create(0x70, 4096);
     recorded_clear();
     let_go(0x70, 1);
@@ -69,18 +67,16 @@ static void test_calls_that_fail_on_physical_memory(void **unused)
                  "free_requested 70 4096|free_completed 70 4096");
 }
 
-static void test_multicast_objects_are_not_memory(void **unused)
+TEST_WITH(test_multicast_objects_are_not_memory, set_up, NULL)
 {
-    (void)unused;
     map(0xa000, 4096, 0x99);
     unmap(0xa000, 8192, 0);
     let_go(0x99, 0);
     assert_story("alloc a000 4096|free_requested a000 4096|free_completed a000 4096");
 }
 
-static void test_memory_on_the_host(void **unused)
+TEST_WITH(test_memory_on_the_host, set_up, NULL)
 {
-    (void)unused;
     uint64_t handle = 0x70;
     struct mt_cu_allocation_prop prop = {.location = {3, 0}}; /* HOST_NUMA */
     struct mt_cu_create params = {&handle, 4096, &prop};
@@ -94,9 +90,8 @@ static void alloc_async(uint64_t addr, uint64_t stream)
     call("cuMemAllocAsync", &params, 0);
 }
 
-static void test_pools(void **unused)
+TEST_WITH(test_pools, set_up, NULL)
 {
-    (void)unused;
     uint64_t standard = 0xd0, own = 0xe0, addr = 0x3000;
     struct mt_cu_pool_props props = {.location = {MT_CU_LOCATION_DEVICE, 3}};
     struct mt_cu_pool_get get = {&standard, 3};
@@ -127,9 +122,8 @@ static void test_pools(void **unused)
     assert_story("alloc 4000 64");
 }
 
-static void test_pool_on_the_host(void **unused)
+TEST_WITH(test_pool_on_the_host, set_up, NULL)
 {
-    (void)unused;
     uint64_t own = 0xe0, addr = 0x3000;
     struct mt_cu_pool_props props = {.location = {2, 0}};
     struct mt_cu_pool_create make = {&own, &props};
@@ -158,9 +152,8 @@ static uint32_t refuses(uint64_t stream, uint32_t *status)
     return 906; /* of the legacy stream, while another one is captured */
 }
 
-static void test_captured_allocation(void **unused)
+TEST_WITH(test_captured_allocation, set_up, NULL)
 {
-    (void)unused;
     uint64_t addr = 0x3000;
     struct mt_cu_alloc_stream params = {&addr, 64, 0};
     mt_cupti_capture_set_query(stream_7_is_captured, every_stream_is_captured);
@@ -177,9 +170,8 @@ static void test_captured_allocation(void **unused)
 }
 
 /* A handle opened twice is one address, closed twice. */
-static void test_ipc(void **unused)
+TEST_WITH(test_ipc, set_up, NULL)
 {
-    (void)unused;
     uint64_t addr = 0x1000;
     struct mt_cu_import open = {&addr};
     struct mt_cu_handle close = {addr};
@@ -193,9 +185,8 @@ static void test_ipc(void **unused)
 }
 
 /* A context that nobody was seen to create. */
-static void test_device_of_a_context(void **unused)
+TEST_WITH(test_device_of_a_context, set_up, NULL)
 {
-    (void)unused;
     uint64_t addr = 0x5000;
     struct mt_cu_alloc params = {&addr, 500};
     resource(MT_CUPTI_CONTEXT_CREATED, &context_b, NULL);
@@ -204,9 +195,8 @@ static void test_device_of_a_context(void **unused)
     assert_int_equal(recorded.events[1].device, 6);
 }
 
-static void test_devices(void **unused)
+TEST_WITH(test_devices, set_up, NULL)
 {
-    (void)unused;
     size_t bytes = (size_t)80 << 30;
     struct mt_cu_device_total total = {&bytes, 1};
     struct mt_cu_device_name name = {"NVIDIA H200", 64, 1};
@@ -217,9 +207,8 @@ static void test_devices(void **unused)
     assert_string_equal(recorded.devices, "1 85899345920 NVIDIA H200\n");
 }
 
-static void test_array_bytes(void **unused)
+TEST(test_array_bytes)
 {
-    (void)unused;
     static const struct {
         struct mt_cu_array3d_descriptor array;
         uint32_t levels;
@@ -241,18 +230,5 @@ static void test_array_bytes(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_physical_memory, set_up),
-        cmocka_unit_test_setup(test_calls_that_fail_on_physical_memory, set_up),
-        cmocka_unit_test_setup(test_multicast_objects_are_not_memory, set_up),
-        cmocka_unit_test_setup(test_memory_on_the_host, set_up),
-        cmocka_unit_test_setup(test_pools, set_up),
-        cmocka_unit_test_setup(test_pool_on_the_host, set_up),
-        cmocka_unit_test_setup(test_captured_allocation, set_up),
-        cmocka_unit_test_setup(test_ipc, set_up),
-        cmocka_unit_test_setup(test_device_of_a_context, set_up),
-        cmocka_unit_test_setup(test_devices, set_up),
-        cmocka_unit_test(test_array_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

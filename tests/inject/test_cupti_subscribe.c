@@ -1,9 +1,8 @@
 /* How the recorder subscribes to calls of the driver, and which calls it asks for. */
 #include "imitated_cupti.h"
 
-static void test_subscribes(void **unused)
+TEST(test_subscribes)
 {
-    (void)unused;
     start();
     assert_int_equal(InitializeInjection(), 1);
     assert_int_equal(cupti.params_size, 32);
@@ -13,9 +12,8 @@ static void test_subscribes(void **unused)
 }
 
 /* From 13.2 on several tools may listen; before that, there is no such field. */
-static void test_shares_the_place(void **unused)
+TEST(test_shares_the_place)
 {
-    (void)unused;
     start();
     cupti.version = 130200;
     cupti.several_only = true;
@@ -26,9 +24,8 @@ static void test_shares_the_place(void **unused)
 }
 
 /* A profiler of the program came first (cupti_slot.c): the recorder shares its subscription. */
-static void test_joins_who_came_first(void **unused)
+TEST(test_joins_who_came_first)
 {
-    (void)unused;
     uint64_t addr = 0x7f0000000000;
     struct mt_cu_alloc params = {&addr, 100};
     struct mt_cupti_library library = {.subscribe = standin_subscribe,
@@ -47,9 +44,8 @@ static void test_joins_who_came_first(void **unused)
     assert_int_equal(recorded.count, 1);
 }
 
-static void test_says_who_holds_the_place(void **unused)
+TEST(test_says_who_holds_the_place)
 {
-    (void)unused;
     for (uint32_t version = 130000; version <= 130200; version += 200) {
         start();
         cupti.version = version;
@@ -69,9 +65,8 @@ static void test_says_who_holds_the_place(void **unused)
     }
 }
 
-static void test_without_v2(void **unused)
+TEST(test_without_v2)
 {
-    (void)unused;
     start();
     cupti.has_v2 = false;
     cupti.version = 18;
@@ -80,9 +75,8 @@ static void test_without_v2(void **unused)
 }
 
 /* A CUPTI that is too new for the driver: another copy may fit. */
-static void test_tries_the_next_library(void **unused)
+TEST(test_tries_the_next_library)
 {
-    (void)unused;
     start();
     cupti.libraries = 3;
     cupti.result = MT_CUPTI_NOT_INITIALIZED;
@@ -91,9 +85,8 @@ static void test_tries_the_next_library(void **unused)
     assert_non_null(strstr(recorded.facts, "sources=cupti\n"));
 }
 
-static void test_none_fits(void **unused)
+TEST(test_none_fits)
 {
-    (void)unused;
     start();
     cupti.result = 999;
     InitializeInjection();
@@ -102,9 +95,8 @@ static void test_none_fits(void **unused)
         strstr(recorded.facts, "without CUPTI: /lib/libcupti.so.13: CUPTI_ERROR (999)"));
 }
 
-static void test_nothing_was_loaded(void **unused)
+TEST(test_nothing_was_loaded)
 {
-    (void)unused;
     start();
     cupti.libraries = 0;
     InitializeInjection();
@@ -116,9 +108,8 @@ static void test_nothing_was_loaded(void **unused)
     assert_non_null(strstr(recorded.facts, "without CUPTI: out of memory while libcupti"));
 }
 
-static void test_switched_off(void **unused)
+TEST(test_switched_off)
 {
-    (void)unused;
     start();
     strcpy(recorded_settings.cupti, "none");
     InitializeInjection();
@@ -129,9 +120,8 @@ static void test_switched_off(void **unused)
 
 /* A number under which this CUPTI knows another call is not watched; newer calls
  * that may be of memory are said. */
-static void test_names_decide(void **unused)
+TEST(test_names_decide)
 {
-    (void)unused;
     uint64_t addr = 0x7f0000000000;
     struct mt_cu_alloc params = {&addr, 100};
     start();
@@ -145,18 +135,16 @@ static void test_names_decide(void **unused)
     assert_int_equal(recorded.count, 0);
 }
 
-static void test_older_cupti(void **unused)
+TEST(test_older_cupti)
 {
-    (void)unused;
     start();
     cupti.end_of_cbids = 677; /* CUPTI 11.8 */
     InitializeInjection();
     assert_non_null(strstr(recorded.facts, " 48 calls watched, 9 unknown to it\n"));
 }
 
-static void test_calls_the_tool_before(void **unused)
+TEST(test_calls_the_tool_before)
 {
-    (void)unused;
     start();
     unsetenv("CUDA_TOOL_CALLED");
     strcpy(recorded_settings.next_cuda, CUDA_TOOL);
@@ -167,9 +155,8 @@ static void test_calls_the_tool_before(void **unused)
 }
 
 /* cuInit from within an event: a hook that called what it stands before. */
-static void test_starts_inside_an_event(void **unused)
+TEST(test_starts_inside_an_event)
 {
-    (void)unused;
     start();
     assert_true(mt_collect_enter());
     InitializeInjection();
@@ -179,9 +166,8 @@ static void test_starts_inside_an_event(void **unused)
 
 /* A launcher of several processes asks how many devices there are, and what they
  * are called: no trace begins. If one does later, it has the answers. */
-static void test_questions_begin_no_trace(void **unused)
+TEST(test_questions_begin_no_trace)
 {
-    (void)unused;
     size_t bytes = (size_t)1 << 20;
     struct mt_cu_device_total total = {&bytes, 1};
     struct mt_cu_device_name named = {"GPU", 64, 1};
@@ -222,9 +208,8 @@ static void allocate_meanwhile(void)
 }
 
 /* While one thread tells the facts, another one has the first event. */
-static void test_no_event_precedes_the_facts(void **unused)
+TEST(test_no_event_precedes_the_facts)
 {
-    (void)unused;
     start();
     recorded.before_fact = allocate_meanwhile;
     InitializeInjection();
@@ -233,9 +218,8 @@ static void test_no_event_precedes_the_facts(void **unused)
                         "sources=cupti\ndriver_calls=CUPTI 130000, 57 calls watched\n");
 }
 
-static void test_nobody_asked(void **unused)
+TEST(test_nobody_asked)
 {
-    (void)unused;
     start();
     recorded_settings.asked = false;
     assert_int_equal(InitializeInjection(), 1);
@@ -244,9 +228,8 @@ static void test_nobody_asked(void **unused)
 }
 
 /* The numbers of the table, by name, in a list made from the vendor's headers. */
-static void test_numbers(void **unused)
+TEST(test_numbers)
 {
-    (void)unused;
     static const struct {
         uint32_t cbid;
         const char *name;
@@ -268,24 +251,5 @@ static void test_numbers(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_says_who_holds_the_place),
-        cmocka_unit_test(test_subscribes),
-        cmocka_unit_test(test_joins_who_came_first),
-        cmocka_unit_test(test_shares_the_place),
-        cmocka_unit_test(test_without_v2),
-        cmocka_unit_test(test_tries_the_next_library),
-        cmocka_unit_test(test_none_fits),
-        cmocka_unit_test(test_nothing_was_loaded),
-        cmocka_unit_test(test_switched_off),
-        cmocka_unit_test(test_names_decide),
-        cmocka_unit_test(test_older_cupti),
-        cmocka_unit_test(test_calls_the_tool_before),
-        cmocka_unit_test(test_starts_inside_an_event),
-        cmocka_unit_test(test_questions_begin_no_trace),
-        cmocka_unit_test(test_no_event_precedes_the_facts),
-        cmocka_unit_test(test_nobody_asked),
-        cmocka_unit_test(test_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

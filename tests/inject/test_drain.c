@@ -136,14 +136,13 @@ static uint64_t count_kind(const struct mt_event_batch *batch, uint8_t kind)
     return count;
 }
 
-static void slots_are_merged_by_number(void **state)
+TEST(slots_are_merged_by_number)
 {
     struct mt_event_batch batch;
     struct mt_source *source;
     struct tape t;
     uint64_t seq;
 
-    (void)state;
     open_tape(&t);
     for (seq = 0; seq < 3000; seq++)
         commit(&t, (uint32_t)(seq * 7 % 11), alloc_of(seq));
@@ -159,12 +158,11 @@ static void slots_are_merged_by_number(void **state)
     close_tape(&t);
 }
 
-static void slots_become_free_when_written(void **state)
+TEST(slots_become_free_when_written)
 {
     struct tape t;
     uint64_t seq;
 
-    (void)state;
     open_tape(&t);
     for (seq = 0; seq < MT_SLOT_EVENTS; seq++)
         commit(&t, 3, alloc_of(seq));
@@ -179,14 +177,13 @@ static void slots_become_free_when_written(void **state)
     close_tape(&t);
 }
 
-static void a_gap_holds_up_the_living(void **state)
+TEST(a_gap_holds_up_the_living)
 {
     struct mt_event_batch batch;
     struct mt_source *source;
     struct mt_drain_result result;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
     commit(&t, 1, alloc_of(2)); /* 1 is being written by somebody */
@@ -219,13 +216,12 @@ static void a_gap_holds_up_the_living(void **state)
 
 /* What was given up and comes late is not counted again, while the process lives and goes on. What
  * has no number of its own is counted, whatever was given up before and never came. */
-static void late_events_are_counted_once(void **state)
+TEST(late_events_are_counted_once)
 {
     struct mt_event_batch batch;
     struct mt_source *source;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
     commit(&t, 1, alloc_of(4)); /* 1, 2 and 3 are being written */
@@ -248,12 +244,11 @@ static void late_events_are_counted_once(void **state)
 }
 
 /* Clocks that no machine has: the time is the nearest one that there is. */
-static void impossible_clocks_are_clamped(void **state)
+TEST(impossible_clocks_are_clamped)
 {
     const struct mt_clock_point first = {1, 1}, steep = {2, UINT64_MAX - 1};
     const struct mt_clock_point late = {1000, UINT64_MAX - 10};
 
-    (void)state;
     assert_true(mt_ticks_unix_ns(first, steep, UINT64_MAX) == UINT64_MAX);
     assert_true(mt_ticks_unix_ns(first, late, UINT64_MAX) == UINT64_MAX);
     assert_true(mt_ticks_unix_ns(first, late, 2000) == UINT64_MAX); /* the sum, too */
@@ -263,13 +258,12 @@ static void impossible_clocks_are_clamped(void **state)
 }
 
 /* Numbers that were taken and never committed, with nothing behind them. */
-static void the_last_numbers_are_missed(void **state)
+TEST(the_last_numbers_are_missed)
 {
     struct mt_event_batch batch;
     struct mt_source *source;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
     atomic_store(&t.tape->next_seq, 4);
@@ -283,13 +277,12 @@ static void the_last_numbers_are_missed(void **state)
 }
 
 /* A damaged event is taken, not waited for. */
-static void what_is_taken_does_not_wait(void **state)
+TEST(what_is_taken_does_not_wait)
 {
     struct mt_drain_result result;
     struct mt_raw_event event;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     event = alloc_of(0);
     event.kind = 200;
@@ -303,7 +296,7 @@ static void what_is_taken_does_not_wait(void **state)
 
 /* Numbers that no process takes: backwards, twice, and with more gaps than slots. Each event is in
  * the trace, or is counted. */
-static void any_numbers_are_sorted(void **state)
+TEST(any_numbers_are_sorted)
 {
     enum { EVENTS = 20, LAST = 2 * EVENTS, BEHIND = 3 };
     struct mt_event_batch batch;
@@ -311,7 +304,6 @@ static void any_numbers_are_sorted(void **state)
     struct mt_drain_result result;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     for (uint64_t i = 0; i < EVENTS; i++)
         commit(&t, 0, alloc_of(LAST - 2 * i));
@@ -359,9 +351,8 @@ static void pass_twins(enum mt_drain_mode mode)
 }
 
 /* Two events of one number: the one in the lower slot counts, the other one is damage. */
-static void twins_are_counted(void **state)
+TEST(twins_are_counted)
 {
-    (void)state;
     pass_twins(MT_DRAIN_DEAD);
     pass_twins(MT_DRAIN_LIVE);
 }
@@ -392,23 +383,21 @@ static void pass_beyond(enum mt_drain_mode mode)
 
 /* A number that the process never took is damage. It must not count all numbers before it as
  * missing, nor hold up the events behind it. */
-static void numbers_never_taken_are_damage(void **state)
+TEST(numbers_never_taken_are_damage)
 {
-    (void)state;
     pass_beyond(MT_DRAIN_DEAD);
     pass_beyond(MT_DRAIN_LIVE);
     pass_beyond(MT_DRAIN_SKIP);
 }
 
 /* Events of kinds that do not exist: only a damaged tape has them. */
-static void damaged_events_are_counted(void **state)
+TEST(damaged_events_are_counted)
 {
     struct mt_event_batch batch;
     struct mt_source *source;
     struct mt_raw_event event;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     event = alloc_of(0);
     event.kind = 200;
@@ -421,7 +410,7 @@ static void damaged_events_are_counted(void **state)
     close_tape(&t);
 }
 
-static void definitions_become_symbols(void **state)
+TEST(definitions_become_symbols)
 {
     const uint64_t thread[2] = {1, 4711}, pool[2] = {0, 7}, words[2] = {UINT64_C(1) << 32, 0};
     const uint64_t addresses[1] = {0x1235};
@@ -438,7 +427,6 @@ static void definitions_become_symbols(void **state)
     struct tape t;
     bool changed;
 
-    (void)state;
     open_tape(&t);
     memcpy(thread_payload, thread, 16);
     memcpy(thread_payload + 16, "main", 4);
@@ -503,13 +491,12 @@ static void definitions_become_symbols(void **state)
 }
 
 /* The events are all there, so none is counted as dropped. */
-static void missing_definitions_are_told_once(void **state)
+TEST(missing_definitions_are_told_once)
 {
     struct mt_event_batch batch;
     struct mt_source *source;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
     atomic_store(&t.tape->dropped_definitions, 3);
@@ -527,14 +514,13 @@ static void missing_definitions_are_told_once(void **state)
 }
 
 /* The counter of the time stamp and the clock are read one after the other. */
-static void time_never_goes_back(void **state)
+TEST(time_never_goes_back)
 {
     struct mt_event_batch batch;
     struct mt_source *source;
     struct mt_raw_event event;
     struct tape t;
 
-    (void)state;
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
     event = alloc_of(1);
@@ -551,7 +537,7 @@ static void time_never_goes_back(void **state)
     close_tape(&t);
 }
 
-static void ticks_follow_the_clock(void **state)
+TEST(ticks_follow_the_clock)
 {
     const struct mt_clock_point first = {100, 1000}, last = {300, 1400};
     struct mt_clock clock;
@@ -559,7 +545,6 @@ static void ticks_follow_the_clock(void **state)
     struct timespec pause = {0, 20000000};
     uint64_t ticks, before, after;
 
-    (void)state;
     assert_int_equal(mt_ticks_unix_ns(first, last, 200), 1200);
     assert_int_equal(mt_ticks_unix_ns(first, last, 350), 1500);
     assert_int_equal(mt_ticks_unix_ns(first, last, 50), 900);
@@ -577,23 +562,5 @@ static void ticks_follow_the_clock(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_merged_by_number),
-        cmocka_unit_test(slots_become_free_when_written),
-        cmocka_unit_test(a_gap_holds_up_the_living),
-        cmocka_unit_test(late_events_are_counted_once),
-        cmocka_unit_test(impossible_clocks_are_clamped),
-        cmocka_unit_test(the_last_numbers_are_missed),
-        cmocka_unit_test(damaged_events_are_counted),
-        cmocka_unit_test(what_is_taken_does_not_wait),
-        cmocka_unit_test(any_numbers_are_sorted),
-        cmocka_unit_test(twins_are_counted),
-        cmocka_unit_test(numbers_never_taken_are_damage),
-        cmocka_unit_test(definitions_become_symbols),
-        cmocka_unit_test(missing_definitions_are_told_once),
-        cmocka_unit_test(time_never_goes_back),
-        cmocka_unit_test(ticks_follow_the_clock),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

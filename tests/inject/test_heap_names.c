@@ -7,9 +7,8 @@
 #include "tape_symbols.h"
 #include "tape.h"
 
-static void every_name_is_known(void **state)
+TEST(every_name_is_known)
 {
-    (void)state;
     for (unsigned heap = 0; heap < MT_RAW_HEAP_COUNT; heap++) {
         struct mt_heap_class is = mt_heap_class_of(mt_raw_heap_name(heap));
 
@@ -18,11 +17,10 @@ static void every_name_is_known(void **state)
     }
 }
 
-static void levels_are_those_of_the_tape(void **state)
+TEST(levels_are_those_of_the_tape)
 {
     static const unsigned beside[] = {MT_RAW_HOST, MT_RAW_RESERVED, MT_RAW_MAPPED, MT_RAW_IMPORTED};
 
-    (void)state;
     for (unsigned heap = 0; heap < MT_RAW_HEAP_COUNT; heap++) {
         struct mt_heap_class is = mt_heap_class_of(mt_raw_heap_name(heap));
         bool is_beside = false;
@@ -39,8 +37,5 @@ static void levels_are_those_of_the_tape(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_name_is_known),
-                                       cmocka_unit_test(levels_are_those_of_the_tape)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -35,11 +35,10 @@ static void expect(struct mt_modules *modules, uint64_t address, const char *fun
     assert_int_equal(frame.file_length, strlen(file));
 }
 
-static void test_addresses_find_their_module(void **state)
+TEST(test_addresses_find_their_module)
 {
     struct mt_modules *modules = mt_modules_new();
 
-    (void)state;
     assert_non_null(modules);
     expect(modules, 0x1234, "0x1233", "");
     assert_int_equal(add(modules, 0x9000, 0xA000, "", "/lib/c"), MT_OK);
@@ -55,11 +54,10 @@ static void test_addresses_find_their_module(void **state)
     mt_modules_free(modules);
 }
 
-static void test_later_definitions_replace_what_they_overlap(void **state)
+TEST(test_later_definitions_replace_what_they_overlap)
 {
     struct mt_modules *modules = mt_modules_new();
 
-    (void)state;
     assert_int_equal(add(modules, 0x1000, 0x2000, "", "/lib/a"), MT_OK);
     assert_int_equal(add(modules, 0x2000, 0x3000, "", "/lib/b"), MT_OK);
     assert_int_equal(add(modules, 0x3000, 0x4000, "", "/lib/c"), MT_OK);
@@ -73,13 +71,12 @@ static void test_later_definitions_replace_what_they_overlap(void **state)
     mt_modules_free(modules);
 }
 
-static void test_nonsense_is_refused(void **state)
+TEST(test_nonsense_is_refused)
 {
     struct mt_modules *modules = mt_modules_new();
     struct payload payload = {.definition = {0x1000, 0x2000, 0, 0, 4}, .texts = "/lib"};
     const size_t fixed = sizeof payload.definition;
 
-    (void)state;
     assert_int_equal(mt_modules_add(modules, &payload, fixed + 4), MT_OK);
     assert_int_equal(mt_modules_add(modules, &payload, fixed + 3), MT_ERR_FORMAT);
     assert_int_equal(mt_modules_add(modules, &payload, fixed + 5), MT_ERR_FORMAT);
@@ -104,11 +101,10 @@ static bool parse(const char *function, const char *file, struct mt_native_posit
     return mt_native_frame_parse(&frame, place);
 }
 
-static void test_texts_lead_back(void **state)
+TEST(test_texts_lead_back)
 {
     struct mt_native_position place;
 
-    (void)state;
     assert_true(parse("+0x12ab", "/lib/a b.so (build id 01ab)", &place));
     assert_int_equal(place.address, 0x12AB);
     assert_int_equal(place.path_length, strlen("/lib/a b.so"));
@@ -122,7 +118,7 @@ static void test_texts_lead_back(void **state)
     assert_int_equal(place.path_length, 0);
 }
 
-static void test_other_texts_do_not(void **state)
+TEST(test_other_texts_do_not)
 {
     static const char *const functions[] = {
         "", "+0x", "0x10", "+0x10g", "+0x12345678901234567", "main", "+0xA0", "+0x 1", "-0x10"};
@@ -135,7 +131,6 @@ static void test_other_texts_do_not(void **state)
     struct mt_native_position place;
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof functions / sizeof *functions; i++)
         assert_false(parse(functions[i], "/lib/a", &place));
     assert_false(parse("+0x10", "", &place));
@@ -148,13 +143,5 @@ static void test_other_texts_do_not(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses_find_their_module),
-        cmocka_unit_test(test_later_definitions_replace_what_they_overlap),
-        cmocka_unit_test(test_nonsense_is_refused),
-        cmocka_unit_test(test_texts_lead_back),
-        cmocka_unit_test(test_other_texts_do_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -107,13 +107,12 @@ static void expect_path(const void *address, const char *expected)
     assert_string_equal(path, expected);
 }
 
-static void test_what_is_loaded_at_first(void **state)
+TEST(test_what_is_loaded_at_first)
 {
     static const int data = 1;
     char self[PATH_MAX] = "", path[PATH_MAX];
     struct mt_native_position place;
 
-    (void)state;
     settings.native_stacks = false;
     assert_int_equal(newly_defined(), 0);
     settings.native_stacks = true;
@@ -127,9 +126,8 @@ static void test_what_is_loaded_at_first(void **state)
 }
 
 /* Once, and not before an event has such a stack. */
-static void test_the_header_says_that_there_are_stacks(void **state)
+TEST(test_the_header_says_that_there_are_stacks)
 {
-    (void)state;
     mt_modules_source.poll();
     has_native = true; /* of a call of the driver: the framework's blocks have none */
     mt_modules_source.poll();
@@ -142,11 +140,10 @@ static void test_the_header_says_that_there_are_stacks(void **state)
 }
 
 /* A module in which the last native frame lay, before Python came. */
-static void test_modules_of_earlier_stacks_are_known(void **state)
+TEST(test_modules_of_earlier_stacks_are_known)
 {
     void *library;
 
-    (void)state;
     library = dlopen(LIBRARY, RTLD_NOW);
     assert_non_null(library);
     settings.native_stacks = false;
@@ -159,7 +156,7 @@ static void test_modules_of_earlier_stacks_are_known(void **state)
     settings.native_stacks = true;
 }
 
-static void test_what_comes_and_goes(void **state)
+TEST(test_what_comes_and_goes)
 {
     struct link_map *map;
     struct mt_native_position place;
@@ -167,7 +164,6 @@ static void test_what_comes_and_goes(void **state)
     void *library;
     int round;
 
-    (void)state;
     for (round = 0; round < 2; round++) {
         library = dlopen(LIBRARY, RTLD_NOW);
         assert_non_null(library);
@@ -185,14 +181,13 @@ static void test_what_comes_and_goes(void **state)
     }
 }
 
-static void test_relative_paths_become_absolute(void **state)
+TEST(test_relative_paths_become_absolute)
 {
     char folder[] = "/tmp/test_modules_XXXXXX", old[PATH_MAX], line[2 * PATH_MAX],
          expected[PATH_MAX];
     struct link_map *map;
     void *library = dlopen(LIBRARY, RTLD_NOW);
 
-    (void)state;
     assert_non_null(library);
     assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
     assert_non_null(mkdtemp(folder));
@@ -214,11 +209,10 @@ static void test_relative_paths_become_absolute(void **state)
     assert_int_equal(system(line), 0);
 }
 
-static void test_a_full_tape_is_tried_again(void **state)
+TEST(test_a_full_tape_is_tried_again)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW), *other;
 
-    (void)state;
     assert_non_null(library);
     tape_is_full = true;
     assert_int_equal(newly_defined(), 0);
@@ -230,12 +224,11 @@ static void test_a_full_tape_is_tried_again(void **state)
         dlclose(other);
 }
 
-static void test_a_forked_child_begins_anew(void **state)
+TEST(test_a_forked_child_begins_anew)
 {
     int status;
     pid_t child;
 
-    (void)state;
     newly_defined();
     child = fork();
     assert_true(child >= 0);
@@ -250,19 +243,10 @@ static void test_a_forked_child_begins_anew(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_loaded_at_first),
-        cmocka_unit_test(test_what_comes_and_goes),
-        cmocka_unit_test(test_relative_paths_become_absolute),
-        cmocka_unit_test(test_a_full_tape_is_tried_again),
-        cmocka_unit_test(test_a_forked_child_begins_anew),
-        cmocka_unit_test(test_the_header_says_that_there_are_stacks),
-        cmocka_unit_test(test_modules_of_earlier_stacks_are_known),
-    };
     int failures;
 
     modules = mt_modules_new();
-    failures = cmocka_run_group_tests(tests, NULL, NULL);
+    failures = run_tests_of_file(NULL, NULL);
     mt_modules_free(modules);
     return failures;
 }

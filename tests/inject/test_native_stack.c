@@ -177,13 +177,12 @@ static int through_the_library(const void *left, const void *right)
     return 0;
 }
 
-static void test_all_shapes_of_frames(void **state)
+TEST(test_all_shapes_of_frames)
 {
     struct seen *both = calloc(1, sizeof *both);
     struct seen *pair[2] = {both, both};
     int round;
 
-    (void)state;
     for (round = 0; round < 3; round++) { /* the second time from the cache */
         sink = round * 3;
         both->count = 0;
@@ -216,11 +215,10 @@ ends_in_a_call(struct seen *into)
     leaves(into);
 }
 
-static void test_a_call_may_be_the_last_instruction(void **state)
+TEST(test_a_call_may_be_the_last_instruction)
 {
     struct seen *both = calloc(1, sizeof *both);
 
-    (void)state;
     if (setjmp(back) == 0)
         ends_in_a_call(both);
     expect_equal(both);
@@ -236,11 +234,10 @@ __attribute__((noinline)) static void deep(struct seen *into, unsigned depth)
     sink++;
 }
 
-static void test_deep_stacks_keep_their_inner_end(void **state)
+TEST(test_deep_stacks_keep_their_inner_end)
 {
     struct seen *both = calloc(1, sizeof *both);
 
-    (void)state;
     deep(both, 100);
     expect_equal(both);
     deep(both, 2000);
@@ -258,12 +255,11 @@ __attribute__((noinline)) static uint32_t skipping(struct seen *into, unsigned s
     return id;
 }
 
-static void test_skipped_frames_are_the_innermost(void **state)
+TEST(test_skipped_frames_are_the_innermost)
 {
     struct seen *stacks = calloc(3, sizeof *stacks);
     volatile unsigned skip;
 
-    (void)state;
     for (skip = 0; skip < 3; skip++)
         assert_int_not_equal(skipping(&stacks[skip], skip), 0);
     for (skip = 1; skip < 3; skip++) {
@@ -285,12 +281,11 @@ WITHOUT_FRAME_POINTER static void one_way(struct seen *into, unsigned depth)
     sink++;
 }
 
-static void test_a_repeated_walk_gives_the_same(void **state)
+TEST(test_a_repeated_walk_gives_the_same)
 {
     struct seen *two = calloc(2, sizeof *two);
     unsigned calls, round;
 
-    (void)state;
     for (round = 0; round < 4; round++) {
         calls = interned_calls;
         one_way(two, 30);
@@ -305,12 +300,11 @@ static void test_a_repeated_walk_gives_the_same(void **state)
 }
 
 /* More ways than are remembered, and one that reads more than is kept. */
-static void test_much_is_walked_anew(void **state)
+TEST(test_much_is_walked_anew)
 {
     struct seen *both = calloc(1, sizeof *both);
     unsigned round, depth;
 
-    (void)state;
     for (round = 0; round < 2; round++)
         for (depth = 1; depth < 300; depth++) {
             deep(both, depth);
@@ -349,13 +343,12 @@ static void *in_thread(void *unused)
     return (void *)wrong;
 }
 
-static void test_threads_share_what_is_known(void **state)
+TEST(test_threads_share_what_is_known)
 {
     pthread_t threads[4];
     void *wrong;
     size_t i;
 
-    (void)state;
     for (i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, in_thread, NULL), 0);
     for (i = 0; i < 4; i++) {
@@ -391,9 +384,8 @@ static void coroutine(void)
     sink++;
 }
 
-static void test_a_coroutine_has_a_stack_of_its_own(void **state)
+TEST(test_a_coroutine_has_a_stack_of_its_own)
 {
-    (void)state;
     coroutine_seen = calloc(1, sizeof *coroutine_seen);
     in_coroutine(coroutine);
     expect_equal_inner(coroutine_seen, 1);
@@ -409,11 +401,10 @@ static void handler(int signal)
     sink++;
 }
 
-static void test_in_a_signal_handler_the_stack_ends_at_it(void **state)
+TEST(test_in_a_signal_handler_the_stack_ends_at_it)
 {
     struct sigaction action = {.sa_handler = handler}, old;
 
-    (void)state;
     handler_seen = calloc(1, sizeof *handler_seen);
     assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
     assert_int_equal(raise(SIGUSR1), 0);
@@ -425,7 +416,7 @@ static void test_in_a_signal_handler_the_stack_ends_at_it(void **state)
 
 /* Code without unwind information, as a compiler at run time makes it: calls
  * its first argument with the second, in a frame of 40 bytes. */
-static void test_unknown_code_ends_the_stack(void **state)
+TEST(test_unknown_code_ends_the_stack)
 {
 #if defined(__aarch64__)
     static const uint32_t code[] = {0xD100C3FF,  /* sub sp, sp, #48 */
@@ -449,7 +440,6 @@ static void test_unknown_code_ends_the_stack(void **state)
         mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     void (*function)(inner, struct seen *);
 
-    (void)state;
     assert_true(page != MAP_FAILED);
     memcpy(page, code, sizeof code);
     __builtin___clear_cache((char *)page, (char *)page + sizeof code);
@@ -507,11 +497,10 @@ __attribute__((noinline, noreturn)) static void leaves_without_reference(struct 
     longjmp(back, 1);
 }
 
-static void test_the_kernels_return_from_a_signal_ends_the_stack(void **state)
+TEST(test_the_kernels_return_from_a_signal_ends_the_stack)
 {
     struct seen *into = calloc(1, sizeof *into);
 
-    (void)state;
     if (setjmp(back) == 0)
         with_signal_return(leaves_without_reference, into);
     assert_int_equal(into->count, 2); /* the function, the code, nothing behind it */
@@ -544,12 +533,11 @@ __asm__(".text\n"
 void with_pointer_only(inner function, struct seen *into);
 void with_nothing(inner function, struct seen *into, const uintptr_t *frame);
 
-static void test_without_information_the_frame_pointer_is_tried(void **state)
+TEST(test_without_information_the_frame_pointer_is_tried)
 {
     struct seen *here = calloc(1, sizeof *here), *inside = calloc(1, sizeof *inside);
     uintptr_t no_frame[4] = {0, (uintptr_t)no_frame, 0, 0};
 
-    (void)state;
     look(here);
     with_pointer_only(plain, inside);
     assert_int_equal(inside->count, here->count + 2);
@@ -645,9 +633,8 @@ static void try_wrong_registers(void)
     with_wrong_aligned_frame(here + 100000 * page);
 }
 
-static void test_wrong_registers_do_no_harm(void **state)
+TEST(test_wrong_registers_do_no_harm)
 {
-    (void)state;
     seen = calloc(1, sizeof *seen);
     try_wrong_registers();
     in_coroutine(try_wrong_registers);
@@ -656,23 +643,5 @@ static void test_wrong_registers_do_no_harm(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_shapes_of_frames),
-        cmocka_unit_test(test_a_call_may_be_the_last_instruction),
-        cmocka_unit_test(test_deep_stacks_keep_their_inner_end),
-        cmocka_unit_test(test_skipped_frames_are_the_innermost),
-        cmocka_unit_test(test_a_repeated_walk_gives_the_same),
-        cmocka_unit_test(test_much_is_walked_anew),
-        cmocka_unit_test(test_threads_share_what_is_known),
-        cmocka_unit_test(test_a_coroutine_has_a_stack_of_its_own),
-        cmocka_unit_test(test_in_a_signal_handler_the_stack_ends_at_it),
-        cmocka_unit_test(test_unknown_code_ends_the_stack),
-        cmocka_unit_test(test_without_information_the_frame_pointer_is_tried),
-#if defined(__aarch64__)
-        cmocka_unit_test(test_the_kernels_return_from_a_signal_ends_the_stack),
-#endif
-        cmocka_unit_test(test_wrong_registers_do_no_harm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -65,12 +65,11 @@ static void expect(size_t at, uint8_t kind, uint64_t addr, uint64_t bytes, uint6
     assert_string_equal(recorded.names[event->id - 1], name);
 }
 
-static void buffers_are_of_their_communicator(void **state)
+TEST_WITH(buffers_are_of_their_communicator, begin, NULL)
 {
     void *first = make(8, 3), *second = make(4, 1), *one, *two;
     uint64_t second_id = mt_nvtx_communicator_last();
 
-    (void)state;
     errno = EDOM;
     assert_int_equal(ncclCommRegister(first, (void *)0x10000, 4096, &one), 0);
     assert_int_equal(ncclCommWindowRegister(second, (void *)0x10000, 8192, &two, 1), 0);
@@ -87,11 +86,10 @@ static void buffers_are_of_their_communicator(void **state)
 }
 
 /* NCCL gives the handle of the buffer that it has; it is gone with the last of them. */
-static void a_buffer_within_another_counts_once(void **state)
+TEST_WITH(a_buffer_within_another_counts_once, begin, NULL)
 {
     void *communicator = make(2, 0), *whole, *part;
 
-    (void)state;
     assert_int_equal(ncclCommRegister(communicator, (void *)0x10000, 4096, &whole), 0);
     assert_int_equal(ncclCommRegister(communicator, (void *)0x10100, 16, &part), 0);
     assert_ptr_equal(whole, part);
@@ -103,11 +101,10 @@ static void a_buffer_within_another_counts_once(void **state)
     assert_int_equal(recorded.count, 2);
 }
 
-static void what_nccl_refuses_is_not_recorded(void **state)
+TEST_WITH(what_nccl_refuses_is_not_recorded, begin, NULL)
 {
     void *communicator = make(2, 0), *handle;
 
-    (void)state;
     assert_int_not_equal(ncclCommRegister(communicator, (void *)0x10000, 0, &handle), 0);
     assert_int_equal(ncclCommRegister(communicator, (void *)0x10001, 64, &handle), 0);
     assert_null(handle);
@@ -117,12 +114,11 @@ static void what_nccl_refuses_is_not_recorded(void **state)
 
 /* ncclCommSplit's payload has the ranks of the parent: the number of the child comes from the
  * child. */
-static void a_child_has_its_own_ranks(void **state)
+TEST_WITH(a_child_has_its_own_ranks, begin, NULL)
 {
     void *parent = make(8, 5), *child, *handle;
     uint64_t id;
 
-    (void)state;
     assert_int_equal(ncclCommSplit(parent, 1, 0, &child, NULL), 0);
     id = mt_nvtx_communicator_last();
     assert_int_equal(recorded.count, 4);
@@ -138,12 +134,11 @@ static void a_child_has_its_own_ranks(void **state)
 }
 
 /* Its buffers go with it, and another one may get its address. */
-static void a_communicator_that_ends_is_forgotten(void **state)
+TEST_WITH(a_communicator_that_ends_is_forgotten, begin, NULL)
 {
     void *communicator = make(2, 0), *handle;
     uint64_t id = mt_nvtx_communicator_last();
 
-    (void)state;
     ncclCommRegister(communicator, (void *)0x10000, 4096, &handle);
     assert_int_equal(ncclCommAbort(communicator), 0);
     assert_int_equal(recorded.count, 2);
@@ -155,12 +150,11 @@ static void a_communicator_that_ends_is_forgotten(void **state)
 }
 
 /* NCCL without payloads: the ids of its communicators are not known. */
-static void without_payloads_no_id_is_made_up(void **state)
+TEST_WITH(without_payloads_no_id_is_made_up, begin, NULL)
 {
     struct mt_nccl_id ids[] = {unique};
     void *communicator, *handle;
 
-    (void)state;
     nccl_standin_says = NULL;
     assert_int_equal(ncclCommInitRankScalable(&communicator, 2, 1, 1, ids, NULL), 0);
     assert_int_equal(recorded.count, 0);
@@ -168,11 +162,10 @@ static void without_payloads_no_id_is_made_up(void **state)
     expect(0, MT_EVENT_BUFFER_REGISTERED, 0x10000, 4096, 0, "NCCL: ncclCommRegister");
 }
 
-static void nothing_is_recorded_where_nobody_asked(void **state)
+TEST_WITH(nothing_is_recorded_where_nobody_asked, begin, NULL)
 {
     void *communicator = NULL, *handle = NULL;
 
-    (void)state;
     recorded.refuses = true;
     assert_int_equal(ncclCommInitRankConfig(&communicator, 2, unique, 0, NULL), 0);
     assert_int_equal(ncclCommRegister(communicator, (void *)0x10000, 4096, &handle), 0);
@@ -183,15 +176,5 @@ static void nothing_is_recorded_where_nobody_asked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(buffers_are_of_their_communicator, begin),
-        cmocka_unit_test_setup(a_buffer_within_another_counts_once, begin),
-        cmocka_unit_test_setup(what_nccl_refuses_is_not_recorded, begin),
-        cmocka_unit_test_setup(a_child_has_its_own_ranks, begin),
-        cmocka_unit_test_setup(a_communicator_that_ends_is_forgotten, begin),
-        cmocka_unit_test_setup(without_payloads_no_id_is_made_up, begin),
-        cmocka_unit_test_setup(nothing_is_recorded_where_nobody_asked, begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

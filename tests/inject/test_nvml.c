@@ -64,9 +64,8 @@ static void expect_sample(size_t index, unsigned device, uint64_t used_bytes, ui
 }
 
 /* First: no test before this one loaded the stand-in's driver. */
-static void nothing_without_a_driver(void **state)
+TEST_WITH(nothing_without_a_driver, fresh, NULL)
 {
-    (void)state;
     used[0] = 100;
     mt_nvml_sample_soon(0);
     mt_nvml_source.poll();
@@ -77,9 +76,8 @@ static void nothing_without_a_driver(void **state)
     assert_non_null(dlopen(STANDIN "/libnvidia-ml.so.1", RTLD_NOW));
 }
 
-static void our_share_of_each_device(void **state)
+TEST_WITH(our_share_of_each_device, fresh, NULL)
 {
-    (void)state;
     poll_again();
     assert_string_equal(recorded.devices, "0 10737418240 NVIDIA H200\n1 10737418240 NVIDIA H200\n");
     assert_int_equal(recorded.count, 0); /* we use nothing yet */
@@ -106,11 +104,10 @@ static size_t seconds_since(time_t start)
     return (size_t)(time(NULL) - start);
 }
 
-static void equal_values_once_a_second(void **state)
+TEST_WITH(equal_values_once_a_second, fresh, NULL)
 {
     time_t start = time(NULL);
 
-    (void)state;
     used[0] = 100;
     for (int i = 0; i < 30; i++)
         poll_again();
@@ -121,11 +118,10 @@ static void equal_values_once_a_second(void **state)
     assert_int_equal(recorded.count, 1);
 }
 
-static void rate_and_forced_samples(void **state)
+TEST_WITH(rate_and_forced_samples, fresh, NULL)
 {
     time_t start = time(NULL);
 
-    (void)state;
     recorded_settings.sample_hz = 1; /* one a second */
     for (used[0] = 100; used[0] < 120; used[0]++)
         poll_again();
@@ -144,9 +140,8 @@ static void rate_and_forced_samples(void **state)
 }
 
 /* As in a pid namespace: the whole use of those devices that have a context. */
-static void a_process_that_is_not_listed(void **state)
+TEST_WITH(a_process_that_is_not_listed, fresh, NULL)
 {
-    (void)state;
     setenv("MEMTRACE_SIMULATED_NVML", "hide", 1);
     used[0] = 100;
     used[1] = 50;
@@ -162,9 +157,8 @@ static void a_process_that_is_not_listed(void **state)
     assert_string_equal(recorded.facts, "sources=nvml-device\n");
 }
 
-static void older_drivers(void **state)
+TEST_WITH(older_drivers, fresh, NULL)
 {
-    (void)state;
     setenv("MEMTRACE_SIMULATED_NVML", "old", 1);
     used[0] = 100;
     poll_again();
@@ -172,68 +166,8 @@ static void older_drivers(void **state)
     expect_sample(0, 0, 100, 9ull * GIB - 100);
 }
 
-static void a_library_that_does_not_start(void **state)
+TEST_WITH(devices_as_the_program_counts, fresh, NULL)
 {
-    (void)state;
-    setenv("MEMTRACE_SIMULATED_NVML", "broken", 1);
-    used[0] = 100;
-    poll_again();
-    unsetenv("MEMTRACE_SIMULATED_NVML");
-    poll_again();
-    assert_int_equal(recorded.count, 0);
-    assert_string_equal(recorded.facts, ""); /* a process without a device misses nothing */
-    mt_nvml_sample_soon(0);
-    poll_again();
-    poll_again();
-    assert_int_equal(recorded.count, 0);
-    assert_string_equal(recorded.facts,
-                        "not_recorded=the memory of the process is not sampled: NVML "
-                        "(libnvidia-ml.so.1) cannot be used; use --sample-hz 0 to record without "
-                        "samples\n");
-}
-
-#define NO_DEVICES                                                                                 \
-    "not_recorded=the memory of the process is not sampled: "                                      \
-    "NVML reports none of the devices that the program sees\n"
-
-static void a_process_that_ends_before_a_pass(void **state)
-{
-    (void)state;
-    setenv("MEMTRACE_SIMULATED_NVML", "broken", 1);
-    mt_nvml_sample_soon(0);
-    mt_nvml_source.stop();
-    assert_int_equal(recorded.count, 0);
-    assert_non_null(
-        strstr(recorded.facts, "not_recorded=the memory of the process is not sampled"));
-}
-
-static void a_library_without_devices(void **state)
-{
-    (void)state;
-    setenv("CUDA_VISIBLE_DEVICES", "", 1);
-    mt_nvml_source.forked();
-    mt_nvml_note_environment();
-    mt_nvml_sample_soon(0);
-    poll_again();
-    assert_string_equal(recorded.facts, NO_DEVICES);
-}
-
-static void an_instance_that_is_not_there(void **state)
-{
-    (void)state;
-    setenv("MEMTRACE_SIMULATED_NVML", "split", 1);
-    setenv("CUDA_VISIBLE_DEVICES", "MIG-2", 1);
-    mt_nvml_source.forked();
-    mt_nvml_note_environment();
-    mt_nvml_sample_soon(0);
-    poll_again();
-    assert_int_equal(recorded.count, 0);
-    assert_string_equal(recorded.facts, NO_DEVICES);
-}
-
-static void devices_as_the_program_counts(void **state)
-{
-    (void)state;
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
     used[0] = 100;
     used[1] = 50;
@@ -247,9 +181,9 @@ static void devices_as_the_program_counts(void **state)
     expect_sample(0, 0, 50, 9ull * GIB - 50);
 }
 
-static void an_order_that_is_not_known(void **state)
+/* Before those below: the library reports only the first reason. */
+TEST_WITH(an_order_that_is_not_known, fresh, NULL)
 {
-    (void)state;
     setenv("MEMTRACE_SIMULATED_NVML", "mixed", 1);
     used[0] = 100;
     poll_again();
@@ -273,10 +207,64 @@ static void an_order_that_is_not_known(void **state)
     assert_string_equal(recorded.devices, "0 10737418240 NVIDIA H200\n1 10737418240 Other GPU\n");
 }
 
-/* Until it begins with CUDA a program may choose its devices. */
-static void not_before_the_program_begins(void **state)
+TEST_WITH(a_library_that_does_not_start, fresh, NULL)
 {
-    (void)state;
+    setenv("MEMTRACE_SIMULATED_NVML", "broken", 1);
+    used[0] = 100;
+    poll_again();
+    unsetenv("MEMTRACE_SIMULATED_NVML");
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts, ""); /* a process without a device misses nothing */
+    mt_nvml_sample_soon(0);
+    poll_again();
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts,
+                        "not_recorded=the memory of the process is not sampled: NVML "
+                        "(libnvidia-ml.so.1) cannot be used; use --sample-hz 0 to record without "
+                        "samples\n");
+}
+
+#define NO_DEVICES                                                                                 \
+    "not_recorded=the memory of the process is not sampled: "                                      \
+    "NVML reports none of the devices that the program sees\n"
+
+TEST_WITH(a_process_that_ends_before_a_pass, fresh, NULL)
+{
+    setenv("MEMTRACE_SIMULATED_NVML", "broken", 1);
+    mt_nvml_sample_soon(0);
+    mt_nvml_source.stop();
+    assert_int_equal(recorded.count, 0);
+    assert_non_null(
+        strstr(recorded.facts, "not_recorded=the memory of the process is not sampled"));
+}
+
+TEST_WITH(a_library_without_devices, fresh, NULL)
+{
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    mt_nvml_source.forked();
+    mt_nvml_note_environment();
+    mt_nvml_sample_soon(0);
+    poll_again();
+    assert_string_equal(recorded.facts, NO_DEVICES);
+}
+
+TEST_WITH(an_instance_that_is_not_there, fresh, NULL)
+{
+    setenv("MEMTRACE_SIMULATED_NVML", "split", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "MIG-2", 1);
+    mt_nvml_source.forked();
+    mt_nvml_note_environment();
+    mt_nvml_sample_soon(0);
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts, NO_DEVICES);
+}
+
+/* Until it begins with CUDA a program may choose its devices. */
+TEST_WITH(not_before_the_program_begins, fresh, NULL)
+{
     mt_nvml_source.forked();
     used[1] = 50;
     poll_again();
@@ -295,9 +283,8 @@ static void not_before_the_program_begins(void **state)
     assert_int_equal(recorded.count, 1);
 }
 
-static void an_instance(void **state)
+TEST_WITH(an_instance, fresh, NULL)
 {
-    (void)state;
     setenv("MEMTRACE_SIMULATED_NVML", "split", 1);
     setenv("CUDA_VISIBLE_DEVICES", "MIG-1", 1);
     mt_nvml_source.forked();
@@ -332,9 +319,8 @@ static const char *order(uint32_t count, const char *visible, const char *variab
     return why ? "?" : text;
 }
 
-static void visible_devices(void **state)
+TEST(visible_devices)
 {
-    (void)state;
     assert_string_equal(order(3, NULL, NULL), "0 1 2");
     assert_string_equal(order(3, "", NULL), "");
     assert_string_equal(order(3, "2,1", NULL), "2 1");
@@ -357,23 +343,5 @@ static void visible_devices(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(nothing_without_a_driver, fresh),
-        cmocka_unit_test_setup(our_share_of_each_device, fresh),
-        cmocka_unit_test_setup(equal_values_once_a_second, fresh),
-        cmocka_unit_test_setup(rate_and_forced_samples, fresh),
-        cmocka_unit_test_setup(a_process_that_is_not_listed, fresh),
-        cmocka_unit_test_setup(older_drivers, fresh),
-        cmocka_unit_test_setup(devices_as_the_program_counts, fresh),
-        cmocka_unit_test_setup(an_order_that_is_not_known, fresh),
-        cmocka_unit_test_setup(a_library_that_does_not_start, fresh),
-        cmocka_unit_test_setup(a_process_that_ends_before_a_pass, fresh),
-        cmocka_unit_test_setup(a_library_without_devices, fresh),
-        cmocka_unit_test_setup(an_instance_that_is_not_there, fresh),
-        cmocka_unit_test_setup(not_before_the_program_begins, fresh),
-        cmocka_unit_test_setup(an_instance, fresh),
-        cmocka_unit_test(visible_devices),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* What programs say through NVTX, and what the trace hears. */
 #include "nvtx_copies.h"
 
-static void every_copy_is_filled(void **state)
+TEST_WITH(every_copy_is_filled, two_copies, NULL)
 {
-    (void)state;
     for (int number = 0; number < 2; number++) {
         for (int i = 1; i < NVTX_SLOT_COUNT; i++)
             assert_ptr_not_equal((void *)copies[number].core[i], (void *)stub);
@@ -18,12 +17,11 @@ static void every_copy_is_filled(void **state)
     assert_string_equal(recorded_story(), "push a|push a|pop a|pop a");
 }
 
-static void pops_carry_the_name_of_their_range(void **state)
+TEST_WITH(pops_carry_the_name_of_their_range, two_copies, NULL)
 {
     void *one = domain("one"), *two = domain("two");
     const struct nvtx_attributes a = ascii("a"), b = ascii("b");
 
-    (void)state;
     assert_int_equal(push("x"), 0);
     assert_int_equal(push_in(one, &a), 0);
     assert_int_equal(push_in(two, &b), 0);
@@ -40,12 +38,11 @@ static void pops_carry_the_name_of_their_range(void **state)
                                           "pop two: b|pop one: b|pop y|pop one: a|pop x");
 }
 
-static void no_domain_is_the_default_domain(void **state)
+TEST_WITH(no_domain_is_the_default_domain, two_copies, NULL)
 {
     const struct nvtx_attributes a = ascii("a");
     static int something;
 
-    (void)state;
     push("x");
     assert_int_equal(push_in(NULL, &a), 1);
     /* Handles that nobody gave out. */
@@ -58,11 +55,10 @@ static void no_domain_is_the_default_domain(void **state)
                         "push x|push a|push a|push a|push a|pop a|pop a|pop a|pop a|pop x");
 }
 
-static void equal_names_are_one_domain(void **state)
+TEST_WITH(equal_names_are_one_domain, two_copies, NULL)
 {
     void *one = domain("same");
 
-    (void)state;
     assert_non_null(one);
     assert_ptr_equal(one, domain("same"));
     assert_ptr_equal(one, CALL(1, core2, 13, void *, (const wchar_t *))(L"same"));
@@ -71,13 +67,12 @@ static void equal_names_are_one_domain(void **state)
     assert_null(domain(NULL));
 }
 
-static void wide_texts_are_utf8(void **state)
+TEST_WITH(wide_texts_are_utf8, two_copies, NULL)
 {
     static const wchar_t text[] = {'a', 0xe9, 0x7ff, 0x800, 0x20ac, 0x1f600, 0xd800, 0x110000, 0};
     struct nvtx_attributes a = {
         .size = sizeof a, .message_type = NVTX_MESSAGE_IS_WIDE, .message = {.wide = text}};
 
-    (void)state;
     CALL(0, core, 3, void, (const wchar_t *))(text);
     CALL(0, core, 1, void, (const struct nvtx_attributes *))(&a);
     assert_int_equal(CALL(0, core, 10, int, (const wchar_t *))(L"w"), 0);
@@ -90,7 +85,7 @@ static void wide_texts_are_utf8(void **state)
         "push w|push s|pop s|pop w");
 }
 
-static void registered_strings(void **state)
+TEST_WITH(registered_strings, two_copies, NULL)
 {
     void *one = domain("one");
     void *hello = string(one, "hello"), *bare = string(NULL, "bare");
@@ -99,7 +94,6 @@ static void registered_strings(void **state)
         hello, bare, wide, one, NULL, (void *)8, (void *)UINT64_C(0x6d7300000fffffff)};
     struct nvtx_attributes a = {.size = sizeof a, .message_type = NVTX_MESSAGE_IS_REGISTERED};
 
-    (void)state;
     assert_ptr_equal(hello, string(one, "hello"));
     assert_ptr_not_equal(hello, string(one, "hello2"));
     assert_ptr_not_equal(bare, string(one, "bare"));
@@ -112,12 +106,11 @@ static void registered_strings(void **state)
                         "mark one: (unnamed)|mark one: (unnamed)|mark one: (unnamed)");
 }
 
-static void events_without_a_message(void **state)
+TEST_WITH(events_without_a_message, two_copies, NULL)
 {
     void *one = domain("one");
     struct nvtx_attributes a = {.size = sizeof a, .category = 7};
 
-    (void)state;
     CALL(0, core, 12, void, (uint32_t, const char *))(7, "io");
     CALL(0, core2, 9, void, (void *, uint32_t, const wchar_t *))(one, 7, L"net");
     push_in(NULL, &a);
@@ -141,12 +134,11 @@ static void events_without_a_message(void **state)
 }
 
 /* Names longer than the limit are cut where a character ends. */
-static void long_names(void **state)
+TEST_WITH(long_names, two_copies, NULL)
 {
     static char text[3 * MT_MAX_NVTX_TEXT_BYTES];
     void *one;
 
-    (void)state;
     memset(text, 'x', sizeof text - 1);
     push(text);
     assert_int_equal(strlen(recorded.names[recorded.name_count - 1]), MT_MAX_NVTX_TEXT_BYTES);
@@ -172,14 +164,13 @@ static void *end_elsewhere(void *id)
     return NULL;
 }
 
-static void started_ranges_end_on_any_thread(void **state)
+TEST_WITH(started_ranges_end_on_any_thread, two_copies, NULL)
 {
     uint64_t a = start("a"), b = start("b");
     uint32_t here = mt_collect_thread();
     char wanted[128];
     pthread_t thread;
 
-    (void)state;
     assert_true(a && b && a != b);
     assert_int_equal(pthread_create(&thread, NULL, end_elsewhere, &a), 0);
     pthread_join(thread, NULL);
@@ -192,13 +183,12 @@ static void started_ranges_end_on_any_thread(void **state)
     assert_string_equal(recorded_story(), wanted);
 }
 
-static void too_many_started_ranges(void **state)
+TEST_WITH(too_many_started_ranges, two_copies, NULL)
 {
     enum { COUNT = 50000 };
     static uint64_t ids[COUNT];
     size_t begun;
 
-    (void)state;
     for (int i = 0; i < COUNT; i++)
         ids[i] = start("leak");
     begun = recorded.count;
@@ -213,11 +203,10 @@ static void too_many_started_ranges(void **state)
     assert_string_equal(recorded_story(), "push again|pop again");
 }
 
-static void deep_nesting(void **state)
+TEST_WITH(deep_nesting, two_copies, NULL)
 {
     enum { DEPTH = 70000 };
 
-    (void)state;
     for (int i = 0; i < DEPTH; i++)
         push("deep");
     for (int i = 0; i < DEPTH; i++)
@@ -227,11 +216,10 @@ static void deep_nesting(void **state)
     recorded_clear();
 }
 
-static void a_collector_that_does_not_run(void **state)
+TEST_WITH(a_collector_that_does_not_run, two_copies, NULL)
 {
     uint64_t id;
 
-    (void)state;
     recorded.refuses = true;
     assert_int_equal(push("a"), 0);
     id = start("s");
@@ -244,11 +232,10 @@ static void a_collector_that_does_not_run(void **state)
     assert_string_equal(recorded_story(), "push b|pop b");
 }
 
-static void a_forked_child_forgets(void **state)
+TEST_WITH(a_forked_child_forgets, two_copies, NULL)
 {
     uint64_t id = start("s");
 
-    (void)state;
     push("a");
     recorded_clear();
     mt_nvtx_source.forked();
@@ -273,12 +260,11 @@ static void *register_for_ever(void *unused)
 }
 
 /* Whatever another thread was doing at the fork, a child can go on. */
-static void forks_beside_other_threads(void **state)
+TEST_WITH(forks_beside_other_threads, two_copies, NULL)
 {
     pthread_t thread;
     int status;
 
-    (void)state;
     registering = true;
     assert_int_equal(pthread_create(&thread, NULL, register_for_ever, NULL), 0);
     for (int i = 0; i < 50; i++) {
@@ -294,18 +280,16 @@ static void forks_beside_other_threads(void **state)
     pthread_join(thread, NULL);
 }
 
-static void names_of_threads(void **state)
+TEST_WITH(names_of_threads, two_copies, NULL)
 {
-    (void)state;
     CALL(0, core, 14, void, (uint32_t, const char *))(4711, "loader");
     assert_string_equal(thread_name_told, "4711 loader");
     CALL(0, core, 15, void, (uint32_t, const wchar_t *))(12, L"\x20ac");
     assert_string_equal(thread_name_told, "12 \xe2\x82\xac");
 }
 
-static void errno_is_kept(void **state)
+TEST_WITH(errno_is_kept, two_copies, NULL)
 {
-    (void)state;
     errno = 77;
     push("a");
     pop();
@@ -316,9 +300,8 @@ static void errno_is_kept(void **state)
     recorded_clear();
 }
 
-static void nobody_asked(void **state)
+TEST_WITH(nobody_asked, two_copies, NULL)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         recorded_settings = (struct mt_inject_settings){.asked = i == 1, .phases_nvtx = i == 0};
         fresh_copy(&copies[0]);
@@ -344,9 +327,8 @@ static const void *get_nothing(uint32_t id)
     return NULL;
 }
 
-static void tables_that_are_not_known(void **state)
+TEST_WITH(tables_that_are_not_known, two_copies, NULL)
 {
-    (void)state;
     assert_int_equal(InitializeInjectionNvtx(get_nvtx1), 0);
     assert_int_equal(InitializeInjectionNvtx2(get_nothing), 0);
     assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
@@ -384,12 +366,11 @@ static void *use_everything(void *number)
     return NULL;
 }
 
-static void several_threads(void **state)
+TEST_WITH(several_threads, two_copies, NULL)
 {
     int numbers[THREADS], open[THREADS + 16] = {0};
     pthread_t threads[THREADS];
 
-    (void)state;
     pthread_barrier_init(&all_ready, NULL, THREADS);
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;
@@ -410,27 +391,5 @@ static void several_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(every_copy_is_filled, two_copies),
-        cmocka_unit_test_setup(pops_carry_the_name_of_their_range, two_copies),
-        cmocka_unit_test_setup(no_domain_is_the_default_domain, two_copies),
-        cmocka_unit_test_setup(equal_names_are_one_domain, two_copies),
-        cmocka_unit_test_setup(wide_texts_are_utf8, two_copies),
-        cmocka_unit_test_setup(registered_strings, two_copies),
-        cmocka_unit_test_setup(events_without_a_message, two_copies),
-        cmocka_unit_test_setup(long_names, two_copies),
-        cmocka_unit_test_setup(started_ranges_end_on_any_thread, two_copies),
-        cmocka_unit_test_setup(too_many_started_ranges, two_copies),
-        cmocka_unit_test_setup(deep_nesting, two_copies),
-        cmocka_unit_test_setup(a_collector_that_does_not_run, two_copies),
-        cmocka_unit_test_setup(a_forked_child_forgets, two_copies),
-        cmocka_unit_test_setup(forks_beside_other_threads, two_copies),
-        cmocka_unit_test_setup(names_of_threads, two_copies),
-        cmocka_unit_test_setup(errno_is_kept, two_copies),
-        cmocka_unit_test_setup(nobody_asked, two_copies),
-        cmocka_unit_test_setup(tables_that_are_not_known, two_copies),
-        cmocka_unit_test_setup(several_threads, two_copies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

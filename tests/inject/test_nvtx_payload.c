@@ -31,13 +31,12 @@ static struct nvtx_attributes named(const char *message)
 }
 
 /* As NCCL's initialization does. */
-static void a_range_ends_with_a_payload(void **state)
+TEST_WITH(a_range_ends_with_a_payload, installed, NULL)
 {
     const struct nvtx_attributes init = named("init");
     const uint64_t communicator = 7;
     const struct nvtx_payload payload = {1 << 24, sizeof communicator, &communicator};
 
-    (void)state;
     assert_int_equal(mt_nvtx_push(0, &init), 0);
     errno = EDOM;
     assert_int_equal(CALL(4, range_pop_payload)(NULL, &payload, 1), 0);
@@ -49,11 +48,10 @@ static void a_range_ends_with_a_payload(void **state)
     assert_int_equal(CALL(4, range_pop_payload)(NULL, &payload, 1), -1);
 }
 
-static void ranges_of_payloads_alone(void **state)
+TEST_WITH(ranges_of_payloads_alone, installed, NULL)
 {
     uint64_t id;
 
-    (void)state;
     assert_int_equal(CALL(3, range_push_payload)(NULL, NULL, 0), 0);
     assert_int_equal(CALL(3, range_push_payload)(NULL, NULL, 0), 1);
     assert_int_equal(mt_nvtx_pop(0), 1);
@@ -67,9 +65,8 @@ static void ranges_of_payloads_alone(void **state)
     assert_int_equal(recorded.events[6].kind, MT_EVENT_MARK);
 }
 
-static void only_slots_of_known_versions(void **state)
+TEST_WITH(only_slots_of_known_versions, installed, NULL)
 {
-    (void)state;
     for (int i = 0; i < SLOTS; i++)
         assert_int_equal(slots[i] != 0, i == 0 || (i >= 2 && i <= 6));
     assert_int_equal(initialize(NVTX_PAYLOAD_OLDEST_COMPATIBILITY, SLOTS), 1);
@@ -89,9 +86,8 @@ static int level_of_next(void *domain, const struct nvtx_payload *payloads, size
     return 40 + (int)count;
 }
 
-static void the_tool_before_us_is_called(void **state)
+TEST_WITH(the_tool_before_us_is_called, installed, NULL)
 {
-    (void)state;
     atomic_store(&mt_nvtx_next_payload[3], (nvtx_function)level_of_next);
     atomic_store(&mt_nvtx_next_payload[4], (nvtx_function)level_of_next);
     assert_int_equal(CALL(3, range_push_payload)(NULL, NULL, 1), 41);
@@ -186,14 +182,13 @@ static const struct mt_raw_event *told(void *domain, const struct nvtx_payload *
 
 #define ADD(domain, number, entries) add_schema(domain, number, entries, MT_ARRAY_LEN(entries))
 
-static void nccl_tells_its_communicators(void **state)
+TEST_WITH(nccl_tells_its_communicators, installed, NULL)
 {
     const struct init_payload made = {0xfeedc0ffee, 8, 3, 1};
     struct nvtx_payload payload = {0, sizeof made, &made};
     void *domain = domain_named("NCCL");
     const struct mt_raw_event *event;
 
-    (void)state;
     payload.schema = ADD(domain, 11, init_entries);
     event = told(domain, &payload);
     assert_non_null(event);
@@ -218,7 +213,7 @@ static void nccl_tells_its_communicators(void **state)
 }
 
 /* The ranks of a communicator that was split are its parent's; of one that was shrunk, all is. */
-static void what_is_said_of_the_parent_is_left_out(void **state)
+TEST_WITH(what_is_said_of_the_parent_is_left_out, installed, NULL)
 {
     const struct split_payload split = {7, 5, 8, 3, 0, 1, 0};
     const struct init_payload shrunk = {5, 8, 3, 0};
@@ -226,7 +221,6 @@ static void what_is_said_of_the_parent_is_left_out(void **state)
     void *domain = domain_named("NCCL");
     const struct mt_raw_event *event;
 
-    (void)state;
     payload.schema = ADD(domain, 13, split_entries);
     event = told(domain, &payload);
     assert_non_null(event);
@@ -237,14 +231,13 @@ static void what_is_said_of_the_parent_is_left_out(void **state)
     assert_null(told(domain, &payload));
 }
 
-static void old_versions_tell_ranks_alone(void **state)
+TEST_WITH(old_versions_tell_ranks_alone, installed, NULL)
 {
     const int numbers[] = {3, 8, 0}, impossible[] = {8, 8, 0}, negative[] = {-1, 8, 0};
     struct nvtx_payload payload = {0, sizeof numbers, numbers};
     void *domain = domain_named("NCCL");
     const struct mt_raw_event *event;
 
-    (void)state;
     payload.schema = ADD(domain, 20, old_entries);
     event = told(domain, &payload);
     assert_non_null(event);
@@ -258,13 +251,12 @@ static void old_versions_tell_ranks_alone(void **state)
 }
 
 /* Two copies of NCCL in one process whose schemas differ: nothing is guessed. */
-static void schemas_that_do_not_agree_are_not_used(void **state)
+TEST_WITH(schemas_that_do_not_agree_are_not_used, installed, NULL)
 {
     const struct init_payload made = {7, 8, 3, 1};
     struct nvtx_payload payload = {0, sizeof made, &made};
     void *domain = domain_named("NCCL");
 
-    (void)state;
     payload.schema = ADD(domain, 21, init_entries);
     ADD(domain, 21, init_entries);
     assert_non_null(told(domain, &payload));
@@ -275,14 +267,13 @@ static void schemas_that_do_not_agree_are_not_used(void **state)
 }
 
 /* As ncclCommDestroy and ncclAllReduce do. */
-static void a_range_begins_with_a_payload(void **state)
+TEST_WITH(a_range_begins_with_a_payload, installed, NULL)
 {
     const struct init_payload made = {9, 2, 1, 0};
     struct nvtx_payload payload = {0, sizeof made, &made};
     struct nvtx_attributes attributes = named("ncclCommDestroy");
     void *domain = domain_named("NCCL");
 
-    (void)state;
     payload.schema = ADD(domain, 2, init_entries);
     attributes.payload_type = NVTX_PAYLOAD_IS_EXTENDED;
     attributes.payload_count = 1;
@@ -303,17 +294,5 @@ static void a_range_begins_with_a_payload(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_range_ends_with_a_payload, installed),
-        cmocka_unit_test_setup(ranges_of_payloads_alone, installed),
-        cmocka_unit_test_setup(only_slots_of_known_versions, installed),
-        cmocka_unit_test_setup(the_tool_before_us_is_called, installed),
-        cmocka_unit_test_setup(nccl_tells_its_communicators, installed),
-        cmocka_unit_test_setup(what_is_said_of_the_parent_is_left_out, installed),
-        cmocka_unit_test_setup(old_versions_tell_ranks_alone, installed),
-        cmocka_unit_test_setup(schemas_that_do_not_agree_are_not_used, installed),
-        cmocka_unit_test_setup(a_range_begins_with_a_payload, installed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -20,12 +20,11 @@ static void chain(int mood)
     fresh_copy(&copies[1]);
 }
 
-static void both_tools_hear(void **state)
+TEST_WITH(both_tools_hear, two_copies, NULL)
 {
     struct nvtx_attributes a = ascii("a");
     void *one, *many[100];
 
-    (void)state;
     chain(0);
     assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
     assert_int_equal(InitializeInjectionNvtx2(get_1), 1);
@@ -53,9 +52,8 @@ static void both_tools_hear(void **state)
         assert_string_equal(mt_nvtx_string(many[i]).bytes, "theirs: z");
 }
 
-static void a_tool_that_declines(void **state)
+TEST_WITH(a_tool_that_declines, two_copies, NULL)
 {
-    (void)state;
     chain(1);
     assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
     assert_int_equal(push("x"), 0);
@@ -68,12 +66,11 @@ static void a_tool_that_declines(void **state)
 }
 
 /* Handles that we made are kept from it. */
-static void a_tool_without_domains(void **state)
+TEST_WITH(a_tool_without_domains, two_copies, NULL)
 {
     struct nvtx_attributes a = {.size = sizeof a, .message_type = NVTX_MESSAGE_IS_REGISTERED};
     void *one;
 
-    (void)state;
     chain(2);
     assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
     one = domain("ours");
@@ -85,9 +82,8 @@ static void a_tool_without_domains(void **state)
 }
 
 /* ... and each copy has functions of its own: the second is left to it. */
-static void a_tool_that_tells_copies_apart(void **state)
+TEST_WITH(a_tool_that_tells_copies_apart, two_copies, NULL)
 {
-    (void)state;
     chain(3);
     assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
     assert_int_equal(InitializeInjectionNvtx2(get_1), 1);
@@ -101,11 +97,10 @@ static void a_tool_that_tells_copies_apart(void **state)
 }
 
 /* The refusal is in the trace of the process, and of each child: it has the same tables. */
-static void a_refusal_is_told_again_after_a_fork(void **state)
+TEST_WITH(a_refusal_is_told_again_after_a_fork, two_copies, NULL)
 {
     const char *first;
 
-    (void)state;
     chain(3);
     assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
     assert_int_equal(InitializeInjectionNvtx2(get_1), 1);
@@ -121,9 +116,8 @@ static void a_refusal_is_told_again_after_a_fork(void **state)
     assert_non_null(strstr(recorded.facts, "sources=nvtx"));
 }
 
-static void only_the_tool_before(void **state)
+TEST_WITH(only_the_tool_before, two_copies, NULL)
 {
-    (void)state;
     chain(0);
     recorded_settings.phases_nvtx = false;
     assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
@@ -134,14 +128,5 @@ static void only_the_tool_before(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(both_tools_hear, two_copies),
-        cmocka_unit_test_setup(a_tool_that_declines, two_copies),
-        cmocka_unit_test_setup(a_tool_without_domains, two_copies),
-        cmocka_unit_test_setup(a_tool_that_tells_copies_apart, two_copies),
-        cmocka_unit_test_setup(a_refusal_is_told_again_after_a_fork, two_copies),
-        cmocka_unit_test_setup(only_the_tool_before, two_copies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

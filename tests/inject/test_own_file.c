@@ -97,7 +97,7 @@ static void check_content(const char *path, const void *bytes, size_t length)
     close(fd);
 }
 
-static void only_its_owner_may_read_it(void **state)
+TEST_WITH(only_its_owner_may_read_it, set_up, tear_down)
 {
     struct fixture *t = *state;
     struct stat facts;
@@ -106,7 +106,7 @@ static void only_its_owner_may_read_it(void **state)
     assert_int_equal(facts.st_mode & 07777, 0600);
 }
 
-static void its_number_is_high(void **state)
+TEST_WITH(its_number_is_high, set_up, tear_down)
 {
     struct fixture *t = *state;
     struct rlimit limit;
@@ -121,7 +121,7 @@ static void its_number_is_high(void **state)
 }
 
 /* In a child, so that the limit stays there. */
-static void a_low_limit_is_enough(void **state)
+TEST_WITH(a_low_limit_is_enough, set_up, tear_down)
 {
     struct fixture *t = *state;
     pid_t child = fork();
@@ -167,7 +167,7 @@ static bool make_pipe(int fd)
 }
 
 /* Another thread closes or reuses the number between the comparison and the call. */
-static void a_number_lost_in_between_is_opened_again(void **state)
+TEST_WITH(a_number_lost_in_between_is_opened_again, set_up, tear_down)
 {
     struct fixture *t = *state;
 
@@ -179,7 +179,7 @@ static void a_number_lost_in_between_is_opened_again(void **state)
     check_content(t->path, "memtrace's\0+", sizeof ours + 1);
 }
 
-static void a_program_that_closes_it_forever_ends_the_tries(void **state)
+TEST_WITH(a_program_that_closes_it_forever_ends_the_tries, set_up, tear_down)
 {
     struct fixture *t = *state;
 
@@ -188,7 +188,7 @@ static void a_program_that_closes_it_forever_ends_the_tries(void **state)
     before_pwrite = NULL;
 }
 
-static void a_closed_number_is_opened_again(void **state)
+TEST_WITH(a_closed_number_is_opened_again, set_up, tear_down)
 {
     struct fixture *t = *state;
 
@@ -198,7 +198,7 @@ static void a_closed_number_is_opened_again(void **state)
     check_content(t->path, "memtrace's\0+", sizeof ours + 1);
 }
 
-static void a_number_of_the_program_s_is_left_alone(void **state)
+TEST_WITH(a_number_of_the_program_s_is_left_alone, set_up, tear_down)
 {
     struct fixture *t = *state;
     int number = take_number(t);
@@ -213,7 +213,7 @@ static void a_number_of_the_program_s_is_left_alone(void **state)
     close(number);
 }
 
-static void closing_leaves_the_program_s_number_open(void **state)
+TEST_WITH(closing_leaves_the_program_s_number_open, set_up, tear_down)
 {
     struct fixture *t = *state;
     int number = take_number(t);
@@ -231,7 +231,7 @@ static void check_lost(struct fixture *t)
     assert_false(mt_own_file_reserve(&t->file, 0, 8192));
 }
 
-static void a_deleted_file_is_lost_with_its_number(void **state)
+TEST_WITH(a_deleted_file_is_lost_with_its_number, set_up, tear_down)
 {
     struct fixture *t = *state;
 
@@ -242,7 +242,7 @@ static void a_deleted_file_is_lost_with_its_number(void **state)
     assert_int_equal(access(t->path, F_OK), -1); /* not made again */
 }
 
-static void another_file_of_that_name_is_not_ours(void **state)
+TEST_WITH(another_file_of_that_name_is_not_ours, set_up, tear_down)
 {
     struct fixture *t = *state;
     int number = take_number(t);
@@ -253,7 +253,7 @@ static void another_file_of_that_name_is_not_ours(void **state)
     close(number);
 }
 
-static void a_link_of_that_name_is_not_followed(void **state)
+TEST_WITH(a_link_of_that_name_is_not_followed, set_up, tear_down)
 {
     struct fixture *t = *state;
 
@@ -263,7 +263,7 @@ static void a_link_of_that_name_is_not_followed(void **state)
     check_lost(t);
 }
 
-static void a_shorter_file_is_not_written_beyond_its_end(void **state)
+TEST_WITH(a_shorter_file_is_not_written_beyond_its_end, set_up, tear_down)
 {
     struct fixture *t = *state;
 
@@ -283,7 +283,7 @@ static void put_theirs(const char *path)
 }
 
 /* The file is made, and before it is looked at again another one has its name. */
-static void a_file_of_another_program_is_not_removed(void **state)
+TEST_WITH(a_file_of_another_program_is_not_removed, set_up, tear_down)
 {
     struct fixture *t = *state;
     struct mt_own_file file;
@@ -310,7 +310,7 @@ static void close_all(const char *path)
     assert_int_equal(other_number, fd);
 }
 
-static void an_empty_file_that_lost_its_number_is_removed(void **state)
+TEST_WITH(an_empty_file_that_lost_its_number_is_removed, set_up, tear_down)
 {
     struct fixture *t = *state;
     struct mt_own_file file;
@@ -321,7 +321,7 @@ static void an_empty_file_that_lost_its_number_is_removed(void **state)
     assert_int_equal(close(other_number), 0);
 }
 
-static void only_its_own_file_is_removed(void **state)
+TEST_WITH(only_its_own_file_is_removed, set_up, tear_down)
 {
     struct fixture *t = *state;
 
@@ -337,7 +337,7 @@ static void only_its_own_file_is_removed(void **state)
     assert_int_equal(t->file.fd, -1);
 }
 
-static void a_socket_gets_nothing(void **state)
+TEST_WITH(a_socket_gets_nothing, set_up, tear_down)
 {
     struct fixture *t = *state;
     int ends[2], number = t->file.fd;
@@ -352,7 +352,7 @@ static void a_socket_gets_nothing(void **state)
 }
 
 /* What `recover` asks: may it touch the tape? */
-static void the_tape_stays_locked_when_its_descriptors_are_closed(void **state)
+TEST_WITH(the_tape_stays_locked_when_its_descriptors_are_closed, set_up, tear_down)
 {
     struct fixture *t = *state;
     struct mt_error error = {0};
@@ -378,32 +378,5 @@ static void the_tape_stays_locked_when_its_descriptors_are_closed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(only_its_owner_may_read_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(its_number_is_high, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_low_limit_is_enough, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_closed_number_is_opened_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_number_lost_in_between_is_opened_again, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_program_that_closes_it_forever_ends_the_tries, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_number_of_the_program_s_is_left_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(closing_leaves_the_program_s_number_open, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_deleted_file_is_lost_with_its_number, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_ours, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_link_of_that_name_is_not_followed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_shorter_file_is_not_written_beyond_its_end, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_file_of_another_program_is_not_removed, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(an_empty_file_that_lost_its_number_is_removed, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(only_its_own_file_is_removed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_socket_gets_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_tape_stays_locked_when_its_descriptors_are_closed,
-                                        set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -30,11 +30,10 @@ static void publish_314(bool free_threaded)
         put(offsets[i].at, offsets[i].value);
 }
 
-static void known_versions(void **state)
+TEST(known_versions)
 {
     struct mt_python_layout layout;
 
-    (void)state;
     for (uint32_t minor = 9; minor <= 12; minor++) {
         assert_true(mt_python_layout(0x03000000 | minor << 16 | 0x07f0, NULL, &layout));
         assert_int_equal(layout.version, 0x0300 | minor);
@@ -54,11 +53,10 @@ static void known_versions(void **state)
     assert_int_equal(layout.text_kind_shift, 8);
 }
 
-static void unknown_versions(void **state)
+TEST(unknown_versions)
 {
     struct mt_python_layout layout;
 
-    (void)state;
     publish_314(false);
     assert_false(mt_python_layout(0x03080000, runtime, &layout));
     assert_false(mt_python_layout(0x04000000, runtime, &layout));
@@ -72,12 +70,11 @@ static void unknown_versions(void **state)
 }
 
 /* Every published offset, far too large: refused, or not ours to use. */
-static void nonsense(void **state)
+TEST(nonsense)
 {
     struct mt_python_layout layout;
     unsigned refused = 0;
 
-    (void)state;
     for (size_t at = 24; at + 8 <= sizeof runtime; at += 8) {
         publish_314(true);
         put(at, UINT64_MAX - 3);
@@ -98,10 +95,5 @@ static void nonsense(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_versions),
-        cmocka_unit_test(unknown_versions),
-        cmocka_unit_test(nonsense),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

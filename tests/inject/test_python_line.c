@@ -84,9 +84,8 @@ static uint32_t unhex(const char *text, uint8_t *bytes)
     return count;
 }
 
-static void as_compilers_wrote(void **state)
+TEST(as_compilers_wrote)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         uint8_t table[512];
         struct mt_code_definition code = {.python_version = samples[i].version, .first_line = 1};
@@ -104,9 +103,8 @@ static void as_compilers_wrote(void **state)
     }
 }
 
-static void no_table(void **state)
+TEST(no_table)
 {
-    (void)state;
     for (uint32_t version = 0x0308; version <= 0x0310; version++) {
         struct mt_code_definition code = {.python_version = version, .first_line = 7};
 
@@ -115,9 +113,8 @@ static void no_table(void **state)
 }
 
 /* In memory of exactly their size, so that a sanitizer sees a byte too many. */
-static void hostile(void **state)
+TEST(hostile)
 {
-    (void)state;
     srand(1);
     for (int round = 0; round < 40000; round++) {
         size_t size = (size_t)rand() % 48 + 1;
@@ -137,10 +134,5 @@ static void hostile(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_compilers_wrote),
-        cmocka_unit_test(no_table),
-        cmocka_unit_test(hostile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

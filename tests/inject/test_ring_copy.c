@@ -108,14 +108,13 @@ static void check_range(const struct mt_event *event, uint64_t addr, uint64_t si
     assert_int_equal(event->t_ns, 77);
 }
 
-static void mapped_ranges_are_cut(void **state)
+TEST(mapped_ranges_are_cut)
 {
     static struct mt_event events[MOST];
     const struct mt_event map = {.kind = MT_EVENT_SEGMENT_MAP, .flags = MT_EVENT_EXPANDABLE};
     struct mt_event one = map;
     struct cut cut;
 
-    (void)state;
     open_cut(&cut, NULL);
     for (unsigned device = 0; device < 2; device++) {
         one.kind = MT_EVENT_SEGMENT_MAP;
@@ -141,12 +140,11 @@ static void mapped_ranges_are_cut(void **state)
     close_cut(&cut);
 }
 
-static void order_and_frees(void **state)
+TEST(order_and_frees)
 {
     static struct mt_event events[MOST];
     struct cut cut;
 
-    (void)state;
     open_cut(&cut, NULL);
     add(&cut, (struct mt_event){.kind = MT_EVENT_ALLOC, .addr = 4096, .size_bytes = 10});
     add(&cut, (struct mt_event){.kind = MT_EVENT_SEGMENT_ALLOC, .addr = 4096, .size_bytes = 99});
@@ -166,13 +164,12 @@ static void order_and_frees(void **state)
     close_cut(&cut);
 }
 
-static void open_ranges_and_buffers(void **state)
+TEST(open_ranges_and_buffers)
 {
     static struct mt_event events[MOST];
     struct cut cut;
     uint32_t step, loss;
 
-    (void)state;
     open_cut(&cut, NULL);
     assert_int_equal(mt_symbols_string(&cut.symbols, "step", 4, &step), MT_OK);
     assert_int_equal(mt_symbols_string(&cut.symbols, "why", 3, &loss), MT_OK);
@@ -293,13 +290,12 @@ static void check_cut(struct mt_source *source, const struct mt_event *events, s
     close_cut(&cut);
 }
 
-static void recordings_are_cut(void **state)
+TEST(recordings_are_cut)
 {
     static const char *const names[] = {"mixed", "churn_expandable", "driver_only",
                                         "address_space"};
     static struct mt_event events[MOST];
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct mt_error error = {0};
         struct mt_source *source;
@@ -347,11 +343,10 @@ static struct mt_source *make_part(struct cut *cut, bool is_second)
 }
 
 /* Whether the loss is kept as an event or was before the first one, it counts once. */
-static void losses_of_two_parts_count_once(void **state)
+TEST(losses_of_two_parts_count_once)
 {
     static struct mt_event events[MOST];
 
-    (void)state;
     for (uint64_t from_t_ns = 0; from_t_ns < 100; from_t_ns += 80) {
         struct cut first, second, cut;
         struct mt_source *one = make_part(&first, false), *two = make_part(&second, true);
@@ -380,13 +375,12 @@ static void losses_of_two_parts_count_once(void **state)
 }
 
 /* Ranges beyond the limit are lost, and so is as much of their ends, on the same thread. */
-static void too_many_open_ranges(void **state)
+TEST(too_many_open_ranges)
 {
     static struct mt_event events[MOST];
     struct cut cut;
     uint32_t step;
 
-    (void)state;
     open_cut(&cut, NULL);
     assert_int_equal(mt_symbols_string(&cut.symbols, "step", 4, &step), MT_OK);
     for (uint64_t i = 0; i < MT_ALIVE_MAX_RANGES + 3; i++)
@@ -416,13 +410,12 @@ static uint16_t heap_named(struct cut *cut, const char *text)
 }
 
 /* Only the driver's device memory counts, for each device, and each rise above the limit. */
-static void uses_above_the_limit(void **state)
+TEST(uses_above_the_limit)
 {
     struct mt_event block = {.kind = MT_EVENT_ALLOC, .size_bytes = 60};
     struct cut cut;
     uint16_t host;
 
-    (void)state;
     open_cut(&cut, NULL);
     block.heap = heap_named(&cut, "driver");
     host = heap_named(&cut, "driver:host");
@@ -447,12 +440,5 @@ static void uses_above_the_limit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mapped_ranges_are_cut),   cmocka_unit_test(order_and_frees),
-        cmocka_unit_test(open_ranges_and_buffers), cmocka_unit_test(losses_of_two_parts_count_once),
-        cmocka_unit_test(too_many_open_ranges),    cmocka_unit_test(uses_above_the_limit),
-        cmocka_unit_test(recordings_are_cut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

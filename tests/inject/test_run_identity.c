@@ -21,7 +21,7 @@ static void set_environment(const char *pairs)
     free(copy);
 }
 
-static void each_launcher_says_its_rank(void **state)
+TEST(each_launcher_says_its_rank)
 {
     static const struct {
         const char *environment;
@@ -64,7 +64,6 @@ static void each_launcher_says_its_rank(void **state)
         {"RANK=1 WORLD_SIZE=two LOCAL_RANK=+1", 1, -1, -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mt_run_ranks place;
         set_environment(cases[i].environment);
@@ -76,9 +75,8 @@ static void each_launcher_says_its_rank(void **state)
     }
 }
 
-static void restarts_are_counted(void **state)
+TEST(restarts_are_counted)
 {
-    (void)state;
     set_environment("");
     assert_int_equal(mt_run_restart(), -1);
     set_environment("TORCHELASTIC_RESTART_COUNT=2 SLURM_RESTART_COUNT=1");
@@ -87,7 +85,7 @@ static void restarts_are_counted(void **state)
     assert_int_equal(mt_run_restart(), 1);
 }
 
-static void each_scheduler_says_its_job(void **state)
+TEST(each_scheduler_says_its_job)
 {
     static const struct {
         const char *environment, *host, *job;
@@ -117,7 +115,6 @@ static void each_scheduler_says_its_job(void **state)
     };
     char job[MT_JOB_TEXT], text[300] = "SLURM_JOB_ID=";
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         set_environment(cases[i].environment);
         mt_run_job(cases[i].host, job);
@@ -131,11 +128,5 @@ static void each_scheduler_says_its_job(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_launcher_says_its_rank),
-        cmocka_unit_test(restarts_are_counted),
-        cmocka_unit_test(each_scheduler_says_its_job),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -34,24 +34,21 @@ static void show(void)
            mt_recorder_settings->flush_ms);
 }
 
-static void nobody_asked(void **state)
+TEST(nobody_asked)
 {
-    (void)state;
     expect("A=1", "0 python=0 native=0/0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
     expect("MEMTRACE_OUTPUT=relative",
            "0 python=0 native=0/0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
 }
 
-static void usual_settings(void **state)
+TEST(usual_settings)
 {
-    (void)state;
     expect("MEMTRACE_OUTPUT=/x",
            "1 python=1 native=0/1 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
 }
 
-static void words_and_numbers(void **state)
+TEST(words_and_numbers)
 {
-    (void)state;
     expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=native MEMTRACE_PHASES=torch,autograd "
            "MEMTRACE_FOLLOW=none MEMTRACE_SAMPLE_HZ=0 MEMTRACE_FLUSH_MS=9999",
            "1 python=0 native=1/0 nvtx=0 autograd=1 follow=0 hz=0 flush=200\n");
@@ -67,14 +64,8 @@ static void words_and_numbers(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_asked),
-        cmocka_unit_test(usual_settings),
-        cmocka_unit_test(words_and_numbers),
-    };
-
     self = argv[0];
     if (argc > 1 && !strcmp(argv[1], "--show"))
         return show(), 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -456,9 +456,8 @@ static void run_case(void (*body)(void))
     assert_int_equal(status, 0);
 }
 
-static void test_tracker(void **state)
+TEST(test_tracker)
 {
-    (void)state;
     run_case(case_first_allocation_as_requested);
     run_case(case_loaded_before_the_collector);
     run_case(case_loaded_before_the_collector_and_not_known);
@@ -476,9 +475,8 @@ static void test_tracker(void **state)
     run_case(case_symbols_tell_of_unknown_builds);
 }
 
-static void test_reports_where_the_tracker_is_doubtful(void **state)
+TEST(test_reports_where_the_tracker_is_doubtful)
 {
-    (void)state;
     run_case(case_other_version_reports);
     run_case(case_unreleased_version_reports);
     run_case(case_other_table_reports);
@@ -488,37 +486,27 @@ static void test_reports_where_the_tracker_is_doubtful(void **state)
     run_case(case_disagreement_reports);
 }
 
-static void test_stands_aside(void **state)
+TEST(test_stands_aside)
 {
-    (void)state;
     run_case(case_not_asked_touches_nothing);
     run_case(case_not_followed_touches_nothing);
     run_case(case_child_is_silent);
     run_case(case_child_that_begins_itself_is_recorded);
 }
 
-static void test_scopes(void **state)
+TEST(test_scopes)
 {
-    (void)state;
     run_case(case_scopes);
     run_case(case_backward_scopes);
 }
 
-static void test_every_known_version(void **state)
+TEST(test_every_known_version)
 {
-    (void)state;
     for (; version_under_test < sizeof versions / sizeof *versions; version_under_test++)
         run_case(case_version);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tracker),
-        cmocka_unit_test(test_reports_where_the_tracker_is_doubtful),
-        cmocka_unit_test(test_stands_aside),
-        cmocka_unit_test(test_scopes),
-        cmocka_unit_test(test_every_known_version),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -114,11 +114,10 @@ static void tear_the_other_commit(struct mt_tape *tape)
     tape->commits[0] = (struct mt_tape_commit){.trace_bytes = 100, .events_written = MT_MAX_SEQ};
 }
 
-static void commits_out_of_bounds(void **state)
+TEST(commits_out_of_bounds)
 {
     struct left left;
 
-    (void)state;
     check_refused(write_everything);
     check_refused(write_too_much);
     check_refused(take_too_much);
@@ -151,11 +150,10 @@ static void count_to_the_end(struct mt_tape *tape)
     atomic_store(&tape->dropped_events, MT_MAX_SEQ);
 }
 
-static void counters_out_of_bounds(void **state)
+TEST(counters_out_of_bounds)
 {
     struct left left;
 
-    (void)state;
     check_refused(take_numbers_without_end);
     check_refused(drop_without_end);
     check_refused(say_drops_without_end);
@@ -165,11 +163,10 @@ static void counters_out_of_bounds(void **state)
 }
 
 /* What nobody can tell counts as in use. */
-static void lock_that_cannot_be_read(void **state)
+TEST(lock_that_cannot_be_read)
 {
     struct left left;
 
-    (void)state;
     leave(&left, NULL);
     assert_false(mt_tape_is_in_use(left.path));
     locks_fail = true;
@@ -196,12 +193,11 @@ static void commit_once_more(void)
 }
 
 /* The header is read before it is known that the process has ended, and again after that. */
-static void what_was_done_last_counts(void **state)
+TEST(what_was_done_last_counts)
 {
     struct mt_tape *tape = NULL;
     struct left left;
 
-    (void)state;
     leave(&left, NULL);
     dying_path = left.path;
     last_words = commit_once_more;
@@ -213,14 +209,13 @@ static void what_was_done_last_counts(void **state)
 }
 
 /* A file that got the name of the tape after the tape was read stays. */
-static void only_the_tape_that_was_read_is_removed(void **state)
+TEST(only_the_tape_that_was_read_is_removed)
 {
     struct mt_tape *tape = NULL;
     struct left left;
     struct stat file;
     char aside[sizeof left.path + 8];
 
-    (void)state;
     leave(&left, NULL);
     assert_int_equal(mt_tape_open(left.path, &tape, &file, &left.error), MT_OK);
     mt_tape_unmap(tape);
@@ -245,12 +240,11 @@ static void fill_slots(struct mt_tape *tape)
         atomic_store(&mt_tape_slot(tape, i)->committed, MT_SLOT_EVENTS);
 }
 
-static void memory_counts(void **state)
+TEST(memory_counts)
 {
     const uint64_t needed = MT_TAPE_PAGE_BYTES + USED_SLOTS * (uint64_t)MT_SLOT_BYTES;
     struct left left;
 
-    (void)state;
     leave(&left, fill_slots);
     mt_memory_budget_set(mt_memory_in_use() + needed - 1);
     assert_int_equal(read_tape(&left), MT_ERR_MEMORY);
@@ -265,13 +259,5 @@ static void memory_counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commits_out_of_bounds),
-        cmocka_unit_test(counters_out_of_bounds),
-        cmocka_unit_test(lock_that_cannot_be_read),
-        cmocka_unit_test(what_was_done_last_counts),
-        cmocka_unit_test(only_the_tape_that_was_read_is_removed),
-        cmocka_unit_test(memory_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

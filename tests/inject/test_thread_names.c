@@ -32,9 +32,8 @@ static int fresh(void **state)
     return 0;
 }
 
-static void renamed_threads(void **state)
+TEST_WITH(renamed_threads, fresh, NULL)
 {
-    (void)state;
     prctl(PR_SET_NAME, "one");
     mt_thread_names_source.poll();
     expect("renamed", "one");
@@ -47,9 +46,8 @@ static void renamed_threads(void **state)
     assert_string_equal(recorded.definitions, "");
 }
 
-static void given_names_stay(void **state)
+TEST_WITH(given_names_stay, fresh, NULL)
 {
-    (void)state;
     prctl(PR_SET_NAME, "comm");
     mt_thread_name_set(self(), "given", 5);
     mt_thread_names_source.poll();
@@ -65,11 +63,10 @@ static void given_names_stay(void **state)
     assert_string_equal(recorded.definitions, "");
 }
 
-static void long_names_are_cut(void **state)
+TEST_WITH(long_names_are_cut, fresh, NULL)
 {
     char name[1000], wanted[257];
 
-    (void)state;
     memset(name, 'n', sizeof name);
     memset(wanted, 'n', 256);
     wanted[256] = 0;
@@ -78,9 +75,8 @@ static void long_names_are_cut(void **state)
     expect("given", wanted);
 }
 
-static void without_a_collector(void **state)
+TEST_WITH(without_a_collector, fresh, NULL)
 {
-    (void)state;
     prctl(PR_SET_NAME, "comm");
     recorded.refuses = true;
     mt_thread_name_set(self(), "given", 5);
@@ -98,12 +94,11 @@ static void *name_many(void *unused)
     return unused;
 }
 
-static void from_many_threads(void **state)
+TEST_WITH(from_many_threads, fresh, NULL)
 {
     pthread_t threads[4];
     size_t count = 0;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, name_many, NULL), 0);
     for (int i = 0; i < 4; i++)
@@ -116,13 +111,5 @@ static void from_many_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(renamed_threads, fresh),
-        cmocka_unit_test_setup(given_names_stay, fresh),
-        cmocka_unit_test_setup(long_names_are_cut, fresh),
-        cmocka_unit_test_setup(without_a_collector, fresh),
-        cmocka_unit_test_setup(from_many_threads, fresh),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -132,11 +132,10 @@ static void read_trace(void)
     mt_source_close(source);
 }
 
-static void test_eight_threads(void **state)
+TEST(test_eight_threads)
 {
     unsigned i, freed = 0;
 
-    (void)state;
     run("8", "500");
     read_truth();
     assert_int_equal(told.count, 4000);
@@ -154,7 +153,6 @@ static void test_eight_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_eight_threads)};
     char command[64];
     int failed;
 
@@ -162,7 +160,7 @@ int main(void)
         return 1;
     snprintf(trace, sizeof trace, "%s/trace.zst", folder);
     snprintf(truth, sizeof truth, "%s/truth", folder);
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    failed = run_tests_of_file(NULL, NULL);
     mt_map_release(&told.index);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) != 0 || failed;

@@ -9,11 +9,10 @@
 
 #include "torch_parts.h"
 
-static void test_releases_are_known(void **state)
+TEST(test_releases_are_known)
 {
     const struct mt_torch_version *version = mt_torch_version_find("2.11.0+cu130");
 
-    (void)state;
     assert_non_null(version);
     assert_int_equal(version->minor, 11);
     assert_int_equal(version->functions, 50);
@@ -27,21 +26,19 @@ static void test_releases_are_known(void **state)
     assert_false(mt_torch_version_has_pool("2.7.0a0+git"));
 }
 
-static void test_what_nobody_looked_at_is_unknown(void **state)
+TEST(test_what_nobody_looked_at_is_unknown)
 {
     static const char *const texts[] = {
         "",      "2",      "2.11",   "2.11.",   "2.11.0a0", "2.11.0rc1", "2.1.2",     "2.16.0",
         "3.0.0", "1.13.1", "2.11.x", "12.11.0", "2..11.0",  "-2.11.0",   "2.00011.0", "2.11.0 "};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_null(mt_torch_version_find(texts[i]));
 }
 
-static void test_scopes_are_older_than_trackers(void **state)
+TEST(test_scopes_are_older_than_trackers)
 {
-    (void)state;
     assert_true(mt_torch_version_has_scopes("1.13.1"));
     assert_true(mt_torch_version_has_scopes("2.0.1+cu117"));
     assert_true(mt_torch_version_has_scopes("2.10.0a0+b4e4ee81d3.nv25.11"));
@@ -88,12 +85,11 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
-static void test_version_is_read_beside_the_library(void **state)
+TEST(test_version_is_read_beside_the_library)
 {
     struct folder folder;
     char text[64];
 
-    (void)state;
     folder_make(&folder);
     assert_false(mt_torch_version_read(folder.library, text, sizeof text));
     write_file(folder.build_version, "2.9.1+cpu\n");
@@ -106,12 +102,11 @@ static void test_version_is_read_beside_the_library(void **state)
     folder_remove(&folder);
 }
 
-static void test_odd_files_are_no_version(void **state)
+TEST(test_odd_files_are_no_version)
 {
     struct folder folder;
     char text[8];
 
-    (void)state;
     folder_make(&folder);
     write_file(folder.version_py, "__version__ = None\n");
     assert_false(mt_torch_version_read(folder.library, text, sizeof text));
@@ -152,7 +147,7 @@ static bool find_in(const char *path, const unsigned char *bytes, size_t length)
 }
 
 /* Whatever the file is: no crash, and no places for a table that is elsewhere. */
-static void test_damaged_libraries_have_no_places(void **state)
+TEST(test_damaged_libraries_have_no_places)
 {
     char path[] = "/tmp/memtrace-torch-XXXXXX";
     int fd = mkstemp(path);
@@ -160,7 +155,6 @@ static void test_damaged_libraries_have_no_places(void **state)
     size_t length;
     unsigned char *bytes = read_file(STANDIN_TORCH "/named/libc10_cuda.so", &length);
 
-    (void)state;
     assert_true(fd >= 0);
     close(fd);
     assert_false(find_in(path, bytes, 0));
@@ -183,13 +177,5 @@ static void test_damaged_libraries_have_no_places(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_releases_are_known),
-        cmocka_unit_test(test_what_nobody_looked_at_is_unknown),
-        cmocka_unit_test(test_scopes_are_older_than_trackers),
-        cmocka_unit_test(test_version_is_read_beside_the_library),
-        cmocka_unit_test(test_odd_files_are_no_version),
-        cmocka_unit_test(test_damaged_libraries_have_no_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -12,11 +12,10 @@
 #include "zstd_library.h"
 
 /* Runs first: nothing is loaded before mt_zstd_load. */
-static void functions_fail_before_it_is_loaded(void **unused)
+TEST(functions_fail_before_it_is_loaded)
 {
     size_t code = ZSTD_compress(NULL, 0, NULL, 0, 1);
 
-    (void)unused;
     assert_null(ZSTD_createCCtx());
     assert_null(ZSTD_createDCtx());
     assert_true(ZSTD_isError(code));
@@ -33,23 +32,21 @@ static void functions_fail_before_it_is_loaded(void **unused)
 }
 
 #ifdef TEST_MISSING
-static void a_missing_library_is_an_error(void **unused)
+TEST(a_missing_library_is_an_error)
 {
-    (void)unused;
     assert_false(mt_zstd_load());
     assert_false(mt_zstd_load());
     assert_null(ZSTD_createCCtx());
 }
 #else
 /* As the writer and the reader of traces use it. */
-static void what_is_compressed_comes_back(void **unused)
+TEST(what_is_compressed_comes_back)
 {
     uint8_t raw[4096], small[8192], again[sizeof raw];
     size_t length;
     ZSTD_CCtx *compressor;
     ZSTD_DCtx *decompressor;
 
-    (void)unused;
     for (size_t i = 0; i < sizeof raw; i++)
         raw[i] = (uint8_t)(i * i >> 5);
     assert_true(mt_zstd_load());
@@ -73,9 +70,8 @@ static void what_is_compressed_comes_back(void **unused)
 }
 
 /* The program must not see names of this zstd. */
-static void names_stay_hidden(void **unused)
+TEST(names_stay_hidden)
 {
-    (void)unused;
     assert_true(mt_zstd_load());
     assert_null(dlsym(RTLD_DEFAULT, "ZSTD_versionNumber"));
 }
@@ -83,15 +79,5 @@ static void names_stay_hidden(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_fail_before_it_is_loaded),
-#ifdef TEST_MISSING
-        cmocka_unit_test(a_missing_library_is_an_error),
-#else
-        cmocka_unit_test(what_is_compressed_comes_back),
-        cmocka_unit_test(names_stay_hidden),
-#endif
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -109,43 +109,38 @@ static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *
     unmake(&fake);
 }
 
-static void tame_traces(void **state)
+TEST(tame_traces)
 {
-    (void)state;
     for (uint64_t round = 0; round < 300; round++)
         run(round, false, false, false, round % 2 ? "recorded" : "pytorch");
 }
 
-static void traces_from_the_middle(void **state)
+TEST(traces_from_the_middle)
 {
-    (void)state;
     for (uint64_t round = 0; round < 150; round++)
         run(round, false, true, false, "recorded");
 }
 
-static void wild_traces(void **state)
+TEST(wild_traces)
 {
-    (void)state;
     for (uint64_t round = 0; round < 300; round++)
         run(round, true, round % 3 == 0, round % 5 > 2, round % 2 ? NULL : "recorded");
 }
 
-static void traces_of_the_driver(void **state)
+TEST(traces_of_the_driver)
 {
-    (void)state;
     for (uint64_t round = 0; round < 200; round++)
         run(round, false, false, true, NULL);
 }
 
 /* More devices than a replay has lanes: the tables of the others are unchanged. */
-static void traces_of_many_devices(void **state)
+TEST(traces_of_many_devices)
 {
     struct mt_analyze_options options = {.path = "random"};
     struct mt_report *report;
     struct mt_error error;
     struct fake fake;
 
-    (void)state;
     for (uint64_t round = 0; round < 20; round++) {
         seed = 88172645463325252u + round * 104729;
         make(&fake, false, false, false);
@@ -165,7 +160,7 @@ static void traces_of_many_devices(void **state)
 }
 
 /* The table of devices has the note, and so has the text of a single device. */
-static void skipped_devices_are_reported(void **state)
+TEST(skipped_devices_are_reported)
 {
     static const char words[] = "  devices not analyzed because their numbers are above 63: 1\n";
     const struct mt_analyze_options options = {.path = "random"};
@@ -173,7 +168,6 @@ static void skipped_devices_are_reported(void **state)
     struct mt_error error;
     struct fake fake;
 
-    (void)state;
     for (uint16_t kept = 1; kept <= 2; kept++) {
         struct mt_buf text = {0};
         const char *first;
@@ -199,10 +193,5 @@ static void skipped_devices_are_reported(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(skipped_devices_are_reported), cmocka_unit_test(tame_traces),
-        cmocka_unit_test(traces_from_the_middle),       cmocka_unit_test(wild_traces),
-        cmocka_unit_test(traces_of_the_driver),         cmocka_unit_test(traces_of_many_devices)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

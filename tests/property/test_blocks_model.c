@@ -215,11 +215,10 @@ static uint64_t true_peak(const struct history *history, const struct mt_model_w
     return peak;
 }
 
-static void the_largest_are_kept_and_nothing_is_lost(void **state)
+TEST(the_largest_are_kept_and_nothing_is_lost)
 {
     static struct history history;
 
-    (void)state;
     for (int round = 0; round < 60; round++) {
         struct mt_model_window window = {.step = 3, .phase = 5};
         struct mt_arena arena = {0};
@@ -285,7 +284,7 @@ static void draw(struct mt_blocks *blocks, const struct mt_chart_options *option
     mt_drawing_release(&drawing);
 }
 
-static void any_model_makes_a_sound_picture(void **state)
+TEST(any_model_makes_a_sound_picture)
 {
     static const struct mt_chart_options sizes[] = {{.width = 0},
                                                     {.width = 830, .event_axis = true},
@@ -293,7 +292,6 @@ static void any_model_makes_a_sound_picture(void **state)
                                                     {.width = 480, .height = 320}};
     static struct history history;
 
-    (void)state;
     for (int round = 0; round < 30; round++) {
         struct mt_model_window window = {.step = 3};
         struct mt_arena arena = {0};
@@ -312,12 +310,11 @@ static void any_model_makes_a_sound_picture(void **state)
 }
 
 /* Ten million blocks need no more memory than ten thousand. */
-static void size_does_not_depend_on_length(void **state)
+TEST(size_does_not_depend_on_length)
 {
     const struct mt_model_window window = {0, 1000000, 0, 1000000, MT_NO_STEP, MT_NO_PHASE, false};
     size_t used[2];
 
-    (void)state;
     for (int round = 0; round < 2; round++) {
         struct mt_arena arena = {0};
         struct mt_blocks_builder *builder = NULL;
@@ -340,11 +337,5 @@ static void size_does_not_depend_on_length(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_largest_are_kept_and_nothing_is_lost),
-        cmocka_unit_test(any_model_makes_a_sound_picture),
-        cmocka_unit_test(size_does_not_depend_on_length),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -114,9 +114,8 @@ static void compare(const struct run *a, const struct run *b, bool is_same)
     mt_arena_release(&arena);
 }
 
-static void random_pairs(void **state)
+TEST(random_pairs)
 {
-    (void)state;
     for (uint64_t round = 0; round < 150; round++) {
         struct mt_question question = {.at = round % 2 ? MT_AT_END : MT_AT_PEAK};
         static struct run a, b;
@@ -129,9 +128,8 @@ static void random_pairs(void **state)
     }
 }
 
-static void moved_lines(void **state)
+TEST(moved_lines)
 {
-    (void)state;
     for (uint64_t round = 0; round < 150; round++) {
         struct mt_question question = {.at = MT_AT_EVENT, .value = round};
         static struct run a, b;
@@ -145,9 +143,8 @@ static void moved_lines(void **state)
 }
 
 /* The file has another name and other lines: its sites are neither removed nor new. */
-static void a_file_with_another_name(void **state)
+TEST(a_file_with_another_name)
 {
-    (void)state;
     for (uint64_t round = 0; round < 150; round++) {
         struct mt_question question = {.at = MT_AT_EVENT, .value = round};
         static struct run a, b;
@@ -162,9 +159,5 @@ static void a_file_with_another_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_pairs),
-                                       cmocka_unit_test(moved_lines),
-                                       cmocka_unit_test(a_file_with_another_name)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

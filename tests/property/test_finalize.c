@@ -296,11 +296,10 @@ static void add_native_stacks(struct made_trace *made)
             made->events[i].stack = from + random_below(made, symbols->stack_count - from);
 }
 
-static void test_all_but_stacks_stays(void **state)
+TEST(test_all_but_stacks_stays)
 {
     uint64_t seed;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     for (seed = 1; seed <= 12; seed++) {
@@ -408,9 +407,8 @@ static void expect_shape(const char *letters, const char *expected)
     mt_symbols_release(&made.symbols);
 }
 
-static void test_shapes_of_stacks(void **state)
+TEST(test_shapes_of_stacks)
 {
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     expect_shape("pq", "p>q");
@@ -429,13 +427,12 @@ static void test_shapes_of_stacks(void **state)
     expect_shape("ud", "+0x1>+0x4");
 }
 
-static void test_without_native_frames_nothing_happens(void **state)
+TEST(test_without_native_frames_nothing_happens)
 {
     struct made_trace made;
     size_t length;
     uint8_t *bytes;
 
-    (void)state;
     make_trace(&made, 5, 1000, 10);
     bytes = written_trace(&made, 100, 1, &length);
     expect_untouched(bytes, length, MT_OK);
@@ -443,13 +440,12 @@ static void test_without_native_frames_nothing_happens(void **state)
     unmake_trace(&made);
 }
 
-static void test_damaged_traces_stay_as_they_are(void **state)
+TEST(test_damaged_traces_stay_as_they_are)
 {
     struct made_trace made;
     size_t length, i;
     uint8_t *bytes;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 6, 3000, 10);
@@ -467,7 +463,7 @@ static void test_damaged_traces_stay_as_they_are(void **state)
 }
 
 /* The target of a link may belong to another user. */
-static void test_links_are_not_followed(void **state)
+TEST(test_links_are_not_followed)
 {
     struct made_trace made;
     struct mt_error error = {0};
@@ -476,7 +472,6 @@ static void test_links_are_not_followed(void **state)
     size_t length;
     uint8_t *bytes;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 7, 100, 10);
@@ -510,7 +505,7 @@ struct Dwfl *dwfl_begin(const void *callbacks)
 }
 
 /* The trace is complete, and a message explains why its frames are addresses. */
-static void test_a_death_in_libdw_is_survived(void **state)
+TEST(test_a_death_in_libdw_is_survived)
 {
     const struct mt_trace_end_options options = {.unfinished = mt_outputs_unfinished()};
     struct mt_trace_end end;
@@ -518,7 +513,6 @@ static void test_a_death_in_libdw_is_survived(void **state)
     size_t length, after_length;
     uint8_t *bytes, *after;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     mt_outputs_handle_signals();
@@ -569,7 +563,7 @@ static void be_killed(void *context, uint64_t done, uint64_t total)
 }
 
 /* A fatal signal in the middle removes the new file. */
-static void test_signals_leave_nothing_behind(void **state)
+TEST(test_signals_leave_nothing_behind)
 {
     struct killing killing = {.lent = NULL};
     const struct mt_finalize_options options = {
@@ -578,7 +572,6 @@ static void test_signals_leave_nothing_behind(void **state)
     size_t length, after_length;
     uint8_t *bytes, *after;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 8, 1000, 10);
@@ -620,15 +613,5 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_but_stacks_stays),
-        cmocka_unit_test(test_shapes_of_stacks),
-        cmocka_unit_test(test_without_native_frames_nothing_happens),
-        cmocka_unit_test(test_damaged_traces_stay_as_they_are),
-        cmocka_unit_test(test_links_are_not_followed),
-        cmocka_unit_test(test_signals_leave_nothing_behind),
-        cmocka_unit_test(test_a_death_in_libdw_is_survived),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return run_tests_of_file(set_up, tear_down);
 }

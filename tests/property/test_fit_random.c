@@ -150,7 +150,7 @@ static unsigned run_program(uint64_t seed, const char *policy)
     return contradicts;
 }
 
-static void answers_agree_with_every_limit(void **unused)
+TEST(answers_agree_with_every_limit)
 {
     static const char *const policies[] = {
         "pytorch:", "pytorch", "pytorch:expandable_segments:True",
@@ -158,7 +158,6 @@ static void answers_agree_with_every_limit(void **unused)
     unsigned contradicts = 0;
     uint64_t i;
 
-    (void)unused;
     for (i = 0; i < PROGRAMS; i++)
         contradicts += run_program(FIRST_SEED + 77 * i, policies[i % MT_ARRAY_LEN(policies)]);
     printf("limits contradict each other in %u of %u programs\n", contradicts, (unsigned)PROGRAMS);
@@ -166,22 +165,18 @@ static void answers_agree_with_every_limit(void **unused)
 }
 
 /* Some only compare sums with the limit, others compute with it. */
-static void answers_of_other_allocators_agree(void **unused)
+TEST(answers_of_other_allocators_agree)
 {
     static const char *const policies[] = {
         "best-fit", "buddy", "cub",       "cupy:limit=300MiB",
         "ort",      "bfc",   "rmm-pool",  "rmm-arena:arena_size=512MiB",
         "paged",    "none",  "cuda-async"};
 
-    (void)unused;
     for (size_t i = 0; i < 2 * MT_ARRAY_LEN(policies); i++)
         (void)run_program(FIRST_SEED + 77 * i, policies[i % MT_ARRAY_LEN(policies)]);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_agree_with_every_limit),
-                                       cmocka_unit_test(answers_of_other_allocators_agree)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

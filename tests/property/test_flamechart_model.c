@@ -345,11 +345,10 @@ static void check_rows(struct world *world, const struct mt_flamechart *chart,
     }
 }
 
-static void random_traces_agree_with_the_naive_model(void **state)
+TEST(random_traces_agree_with_the_naive_model)
 {
     static struct world world;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct mt_flamechart *unmerged;
         bool framed_frees = seed % 3 != 0;
@@ -376,11 +375,10 @@ static void random_traces_agree_with_the_naive_model(void **state)
 }
 
 /* A window shows its own events: levels at its edges, and nets of phases cut at them. */
-static void windows_cut_what_they_do_not_hold(void **state)
+TEST(windows_cut_what_they_do_not_hold)
 {
     static struct world world;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct mt_flamechart *chart;
         size_t first, last;
@@ -476,12 +474,11 @@ static void check_zoom(struct world *world, uint32_t index)
     assert_int_equal(inner, net);
 }
 
-static void a_phase_can_be_zoomed(void **state)
+TEST(a_phase_can_be_zoomed)
 {
     static struct world world;
     unsigned looked_at = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 120; seed++) {
         random_state = seed;
         make_world(&world, true);
@@ -495,7 +492,7 @@ static void a_phase_can_be_zoomed(void **state)
     assert_true(looked_at > 300);
 }
 
-static void size_depends_on_the_resolution_alone(void **state)
+TEST(size_depends_on_the_resolution_alone)
 {
     enum { EVENTS = 1000000, BINS = 256 };
     static struct world world;
@@ -505,7 +502,6 @@ static void size_depends_on_the_resolution_alone(void **state)
     struct mt_flamechart *chart;
     uint64_t allocated = 1u << 30, merged = 0;
 
-    (void)state;
     random_state = 7;
     memset(&world, 0, sizeof world);
     make_symbols(&world.symbols);
@@ -534,12 +530,5 @@ static void size_depends_on_the_resolution_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_traces_agree_with_the_naive_model),
-        cmocka_unit_test(windows_cut_what_they_do_not_hold),
-        cmocka_unit_test(a_phase_can_be_zoomed),
-        cmocka_unit_test(size_depends_on_the_resolution_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

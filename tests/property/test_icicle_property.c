@@ -213,11 +213,10 @@ static void check_folded(struct world *world, const struct mt_icicle *icicle, bo
     mt_buf_release(&folded);
 }
 
-static void random_holdings_add_up(void **state)
+TEST(random_holdings_add_up)
 {
     static struct world world;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         random_state = seed;
         make_world(&world);
@@ -245,12 +244,11 @@ static void random_holdings_add_up(void **state)
 }
 
 /* The same holdings in another order are the same picture. */
-static void order_of_holdings_does_not_matter(void **state)
+TEST(order_of_holdings_does_not_matter)
 {
     static struct world world;
     struct mt_buf first = {0}, second = {0};
 
-    (void)state;
     random_state = 5;
     make_world(&world);
     mt_icicle_fold(build(&world, false, MT_WEIGH_ALLOCATED), &world.symbols, true, &first);
@@ -269,11 +267,10 @@ static void order_of_holdings_does_not_matter(void **state)
     mt_arena_release(&world.arena);
 }
 
-static void phases_name_blocks_without_stack(void **state)
+TEST(phases_name_blocks_without_stack)
 {
     static struct world world;
 
-    (void)state;
     random_state = 9;
     make_world(&world);
     assert_int_equal(mt_shown_phase(world.phases, PHASES, 4), 3);
@@ -316,11 +313,5 @@ static void phases_name_blocks_without_stack(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_holdings_add_up),
-        cmocka_unit_test(order_of_holdings_does_not_matter),
-        cmocka_unit_test(phases_name_blocks_without_stack),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

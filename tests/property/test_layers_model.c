@@ -109,25 +109,22 @@ static void run(uint64_t round, bool middle)
     unmake(&fake);
 }
 
-static void layers_sum_to_allocated(void **state)
+TEST(layers_sum_to_allocated)
 {
-    (void)state;
     for (uint64_t round = 0; round < 60; round++)
         run(round, false);
 }
 
-static void layers_of_a_ring(void **state)
+TEST(layers_of_a_ring)
 {
-    (void)state;
     for (uint64_t round = 0; round < 30; round++)
         run(round, true);
 }
 
-static void wild_traces(void **state)
+TEST(wild_traces)
 {
     static struct fake fake;
 
-    (void)state;
     for (uint64_t round = 0; round < 100; round++) {
         struct mt_analyze_options options = {.path = "wild",
                                              .models = MT_MODEL_TIMELINE,
@@ -146,9 +143,5 @@ static void wild_traces(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layers_sum_to_allocated),
-                                       cmocka_unit_test(layers_of_a_ring),
-                                       cmocka_unit_test(wild_traces)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

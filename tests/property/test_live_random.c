@@ -153,26 +153,23 @@ static void run(uint64_t round, bool middle)
     unmake(&fake);
 }
 
-static void random_instants(void **state)
+TEST(random_instants)
 {
-    (void)state;
     for (uint64_t round = 0; round < 60; round++)
         run(round, false);
 }
 
-static void random_instants_of_a_ring(void **state)
+TEST(random_instants_of_a_ring)
 {
-    (void)state;
     for (uint64_t round = 0; round < 60; round++)
         run(round, true);
 }
 
 /* With any trace and any query, nothing crashes. */
-static void wild_traces(void **state)
+TEST(wild_traces)
 {
     static struct fake fake;
 
-    (void)state;
     for (uint64_t round = 0; round < 200; round++) {
         struct mt_question question = {.at = (enum mt_question_at)(round % 7),
                                        .value = round * 3,
@@ -192,9 +189,5 @@ static void wild_traces(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_instants),
-                                       cmocka_unit_test(random_instants_of_a_ring),
-                                       cmocka_unit_test(wild_traces)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -206,26 +206,19 @@ static void check_all(const char *options, uint16_t pool_count, unsigned at_leas
         fail_msg("%s, %u pools: %u of %d", options, pool_count, found, PROGRAMS);
 }
 
-static void pools_of_segments_are_found(void **unused)
+TEST(pools_of_segments_are_found)
 {
-    (void)unused;
     check_all("", 2, 40);
     check_all("", 3, 30);
 }
 
-static void pools_of_reservations_are_found(void **unused)
+TEST(pools_of_reservations_are_found)
 {
-    (void)unused;
     check_all("expandable_segments:True", 2, 40);
     check_all("expandable_segments:True", 3, 28);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pools_of_segments_are_found),
-        cmocka_unit_test(pools_of_reservations_are_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

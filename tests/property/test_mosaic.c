@@ -161,11 +161,10 @@ static void one_round(struct history *history)
     free(state);
 }
 
-static void columns_show_their_fullest_instant(void **state)
+TEST(columns_show_their_fullest_instant)
 {
     static struct history history;
 
-    (void)state;
     for (uint64_t round = 0; round < 400; round++) {
         random_state = 20261120 + round;
         one_round(&history);
@@ -173,7 +172,7 @@ static void columns_show_their_fullest_instant(void **state)
 }
 
 /* Columns in which every row changes: runs stay within their bound, by joining. */
-static void runs_are_bounded(void **state)
+TEST(runs_are_bounded)
 {
     struct mt_mosaic_row *content = calloc(64, sizeof *content);
     struct mt_mosaic_rows rows = {content, 64, 64, 1000};
@@ -182,7 +181,6 @@ static void runs_are_bounded(void **state)
     struct mt_mosaic_run *runs;
     uint32_t *first_run;
 
-    (void)state;
     mt_mosaic_init(&mosaic, &rows, 4096, 4096);
     mosaic.most_runs = 5000;
     for (uint64_t i = 0; i < 4096; i++) {
@@ -208,10 +206,5 @@ static void runs_are_bounded(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_show_their_fullest_instant),
-        cmocka_unit_test(runs_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -88,12 +88,11 @@ static void assert_sound(const struct mt_buffers *buffers, const struct mt_optim
     assert_int_equal(result->proven_optimal, result->plan_bytes == result->lower_bound_bytes);
 }
 
-static void tiny_instances_are_solved(void **state)
+TEST(tiny_instances_are_solved)
 {
     static const struct mt_optimal_options options = {0};
     int i, above_load = 0;
 
-    (void)state;
     for (i = 0; i < TINY_CASES; i++) {
         struct mt_optimal_result result;
         struct mt_buffers buffers;
@@ -110,11 +109,10 @@ static void tiny_instances_are_solved(void **state)
 }
 
 /* A capacity one below the optimum is impossible, and the optimum is found in any search order. */
-static void exact_search_decides(void **state)
+TEST(exact_search_decides)
 {
     int i, pass;
 
-    (void)state;
     for (i = 0; i < TINY_CASES; i++) {
         uint32_t order[ORACLE_MAX_BUFFERS], k;
         uint64_t addresses[ORACLE_MAX_BUFFERS], best, nodes;
@@ -151,11 +149,10 @@ static void exact_search_decides(void **state)
     }
 }
 
-static void larger_plans_are_valid(void **state)
+TEST(larger_plans_are_valid)
 {
     int i;
 
-    (void)state;
     for (i = 0; i < MIDDLE_CASES; i++) {
         /* every third beyond what the exact search takes; short lives: many parts */
         uint64_t count = i % 3 ? 1 + xorshift_below(120) : 1000 + xorshift_below(400);
@@ -170,14 +167,13 @@ static void larger_plans_are_valid(void **state)
     }
 }
 
-static void without_a_clock_plans_repeat(void **state)
+TEST(without_a_clock_plans_repeat)
 {
     static const struct mt_optimal_options options = {0};
     struct mt_optimal_result results[2];
     struct mt_buffers buffers;
     int i;
 
-    (void)state;
     make_buffers(&buffers, 60, 40, 1000);
     for (i = 0; i < 2; i++)
         assert_int_equal(mt_optimal_solve(&buffers, &options, &results[i], NULL), MT_OK);
@@ -190,11 +186,10 @@ static void without_a_clock_plans_repeat(void **state)
     mt_buffers_release(&buffers);
 }
 
-static void checker_agrees_with_all_pairs(void **state)
+TEST(checker_agrees_with_all_pairs)
 {
     int i, valid_count = 0;
 
-    (void)state;
     for (i = 0; i < CHECKER_CASES; i++) {
         uint64_t addresses[8], height, count = 2 + xorshift_below(6);
         struct mt_buffers buffers;
@@ -227,7 +222,7 @@ static void make_items(struct mt_item *items, uint32_t count, uint32_t sections)
 }
 
 /* Lowest and best gap against a bitmap of addresses and sections. */
-static void occupancy_agrees_with_a_bitmap(void **state)
+TEST(occupancy_agrees_with_a_bitmap)
 {
     enum { SECTIONS = 300, ITEMS = 800, FEW = 90, ADDRESSES = 4000 };
     static bool taken[SECTIONS][ADDRESSES];
@@ -237,7 +232,6 @@ static void occupancy_agrees_with_a_bitmap(void **state)
     uint32_t item, s;
     int i;
 
-    (void)state;
     for (i = 0; i < OCCUPANCY_CASES; i++) {
         bool many = i % 20 == 0; /* a tree of several levels */
         struct mt_instance instance = {.items = items,
@@ -281,7 +275,7 @@ static void occupancy_agrees_with_a_bitmap(void **state)
 }
 
 /* Numbers of entries by key, equal keys in the order of before. */
-static void numbers_are_sorted(void **state)
+TEST(numbers_are_sorted)
 {
     enum { MOST = 3000 }; /* beyond FEW_NUMBERS */
     static struct {
@@ -292,7 +286,6 @@ static void numbers_are_sorted(void **state)
     uint32_t i;
     int round;
 
-    (void)state;
     for (round = 0; round < OCCUPANCY_CASES / 4; round++) {
         uint32_t count = (uint32_t)xorshift_below(MOST);
         uint64_t shift = xorshift_below(60), different = 1 + xorshift_below(MOST);
@@ -310,19 +303,10 @@ static void numbers_are_sorted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiny_instances_are_solved),
-        cmocka_unit_test(exact_search_decides),
-        cmocka_unit_test(larger_plans_are_valid),
-        cmocka_unit_test(without_a_clock_plans_repeat),
-        cmocka_unit_test(checker_agrees_with_all_pairs),
-        cmocka_unit_test(occupancy_agrees_with_a_bitmap),
-        cmocka_unit_test(numbers_are_sorted),
-    };
     const char *given = getenv("MEMTRACE_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
 
     print_message("MEMTRACE_SEED=%llu\n", (unsigned long long)seed);
     random_state = seed * 2 + 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -164,9 +164,8 @@ static void check_equal(const struct mt_replay_result *result)
     assert_int_equal(result->counters.reserved.peak, result->plan.arena_bytes);
 }
 
-static void equal_steps_find_every_place_free(void **unused)
+TEST(equal_steps_find_every_place_free)
 {
-    (void)unused;
     each_program(false, check_equal);
 }
 
@@ -177,18 +176,12 @@ static void check_deviating(const struct mt_replay_result *result)
     assert_true(result->counters.reserved.peak >= result->plan.arena_bytes);
 }
 
-static void steps_that_deviate_overlap_nothing(void **unused)
+TEST(steps_that_deviate_overlap_nothing)
 {
-    (void)unused;
     each_program(true, check_deviating);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_steps_find_every_place_free),
-        cmocka_unit_test(steps_that_deviate_overlap_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -212,11 +212,10 @@ static void run_every_policy(uint64_t limit_bytes)
             run_policy(mt_policies[i], NULL, limit_bytes);
 }
 
-static void random_programs_keep_every_invariant(void **unused)
+TEST(random_programs_keep_every_invariant)
 {
     size_t program;
 
-    (void)unused;
     for (program = 0; program < PROGRAMS; program++) {
         random_state = 0x9E3779B97F4A7C15u + program;
         print_message("seed %llu\n", (unsigned long long)random_state);
@@ -225,11 +224,10 @@ static void random_programs_keep_every_invariant(void **unused)
 }
 
 /* What is held stays within the limit at every moment. */
-static void the_limit_is_never_passed(void **unused)
+TEST(the_limit_is_never_passed)
 {
     uint64_t limit;
 
-    (void)unused;
     for (limit = 40 * MT_MIB; limit < 400 * MT_MIB; limit += 119 * MT_MIB) {
         random_state = limit;
         run_every_policy(limit);
@@ -238,10 +236,5 @@ static void the_limit_is_never_passed(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_programs_keep_every_invariant),
-        cmocka_unit_test(the_limit_is_never_passed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

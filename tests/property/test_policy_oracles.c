@@ -69,11 +69,10 @@ static size_t play_model(size_t n, struct tally *tally)
     return failed;
 }
 
-static void policies_answer_like_their_models(void **unused)
+TEST(policies_answer_like_their_models)
 {
     size_t n, failed = 0, traces = 0;
 
-    (void)unused;
     print_message("seeds from %llu on\n", (unsigned long long)first_seed);
     for (n = 0; oracle_models[n]; n++) {
         struct tally tally = {0};
@@ -86,11 +85,10 @@ static void policies_answer_like_their_models(void **unused)
     assert_true(traces >= 10000);
 }
 
-static void every_policy_has_a_model(void **unused)
+TEST(every_policy_has_a_model)
 {
     size_t i;
 
-    (void)unused;
     for (i = 0; mt_policies[i]; i++) {
         if (!oracle_find(mt_policies[i]->name) && mt_policies[i] != &mt_policy_recorded)
             fail_msg("'%s' has no model in tests/property/oracle_*.c", mt_policies[i]->name);
@@ -112,14 +110,9 @@ static int tell_one(const char *policy, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_policy_has_a_model),
-        cmocka_unit_test(policies_answer_like_their_models),
-    };
-
     if (argc == 3)
         return tell_one(argv[1], strtoull(argv[2], NULL, 10));
     if (argc == 2)
         first_seed = strtoull(argv[1], NULL, 10);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

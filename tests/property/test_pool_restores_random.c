@@ -248,11 +248,10 @@ static const struct mt_replay_result *replay(const char *policy)
     return &summary.devices[0];
 }
 
-static void every_restore_is_exact(void **unused)
+TEST(every_restore_is_exact)
 {
     uint64_t seed, restores = 0;
 
-    (void)unused;
     for (seed = 1; seed <= PROGRAMS; seed++) {
         const struct mt_replay_result *result;
 
@@ -269,7 +268,7 @@ static void every_restore_is_exact(void **unused)
     assert_true(restores > 10 * PROGRAMS);
 }
 
-static void other_options_find_every_place(void **unused)
+TEST(other_options_find_every_place)
 {
     static const char *const policies[] = {"pytorch:expandable_segments:True",
                                            "pytorch:roundup_power2_divisions:4",
@@ -277,7 +276,6 @@ static void other_options_find_every_place(void **unused)
     uint64_t seed, left_out = 0;
     size_t i;
 
-    (void)unused;
     for (seed = 1; seed <= PROGRAMS / 2; seed++) {
         make_program(seed);
         for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
@@ -295,10 +293,5 @@ static void other_options_find_every_place(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_restore_is_exact),
-        cmocka_unit_test(other_options_find_every_place),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -187,9 +187,8 @@ static void check_empty(const char *with, const char *without)
     compare(&seen, &outside);
 }
 
-static void a_pool_that_nothing_goes_to_changes_nothing(void **unused)
+TEST(a_pool_that_nothing_goes_to_changes_nothing)
 {
-    (void)unused;
     each_program(check_empty);
 }
 
@@ -207,9 +206,8 @@ static void check_full(const char *with, const char *without)
     compare(&seen, &inside);
 }
 
-static void a_pool_for_all_is_the_default_pool_never_emptied(void **unused)
+TEST(a_pool_for_all_is_the_default_pool_never_emptied)
 {
-    (void)unused;
     each_program(check_full);
 }
 
@@ -240,9 +238,8 @@ static void check_split(const char *with, const char *without)
     compare(&seen, &outside);
 }
 
-static void pools_add_up(void **unused)
+TEST(pools_add_up)
 {
-    (void)unused;
     compared = skipped = 0;
     each_program(check_split);
     print_message("%zu compared, in %zu addresses decided\n", compared, skipped);
@@ -251,11 +248,5 @@ static void pools_add_up(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pool_that_nothing_goes_to_changes_nothing),
-        cmocka_unit_test(a_pool_for_all_is_the_default_pool_never_emptied),
-        cmocka_unit_test(pools_add_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -166,25 +166,22 @@ static void run(uint64_t round, bool middle)
     unmake(&fake);
 }
 
-static void random_runs(void **state)
+TEST(random_runs)
 {
-    (void)state;
     for (uint64_t round = 0; round < 120; round++)
         run(round, false);
 }
 
-static void random_rings(void **state)
+TEST(random_rings)
 {
-    (void)state;
     for (uint64_t round = 0; round < 60; round++)
         run(round, true);
 }
 
-static void wild_traces(void **state)
+TEST(wild_traces)
 {
     static struct fake fake;
 
-    (void)state;
     for (uint64_t round = 0; round < 150; round++) {
         struct mt_analyze_options options = {
             .path = "wild",
@@ -206,9 +203,5 @@ static void wild_traces(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_runs),
-                                       cmocka_unit_test(random_rings),
-                                       cmocka_unit_test(wild_traces)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

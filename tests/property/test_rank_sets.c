@@ -59,9 +59,8 @@ static struct mt_rank_set unite_in_a_tree(struct record_maker *maker,
     return sets[0];
 }
 
-static void any_tree_of_unions_gives_the_same_set(void **unused)
+TEST(any_tree_of_unions_gives_the_same_set)
 {
-    (void)unused;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct mt_rank_set source = {0}, first = {0};
         struct record_maker maker = {seed, &source};
@@ -92,13 +91,12 @@ static void any_tree_of_unions_gives_the_same_set(void **unused)
 }
 
 /* For each field, and each field of a list's element: another value is another record. */
-static void no_field_is_left_out(void **unused)
+TEST(no_field_is_left_out)
 {
     struct mt_rank_set source = {0};
     struct record_maker maker = {11, &source};
     struct mt_rank_record record = make_record(&maker), other;
 
-    (void)unused;
     for (uint32_t i = 0; i < mt_record_field_count; i++) {
         other = record;
         if (mt_record_fields[i].kind == MT_FIELD_TEXT)
@@ -115,11 +113,10 @@ static void no_field_is_left_out(void **unused)
     mt_rank_set_release(&source);
 }
 
-static void a_field_refuses_what_it_cannot_hold(void **unused)
+TEST(a_field_refuses_what_it_cannot_hold)
 {
     struct mt_rank_record record = {0};
 
-    (void)unused;
     for (uint32_t i = 0; i < mt_record_field_count; i++) {
         const struct mt_record_field *field = &mt_record_fields[i];
 
@@ -131,14 +128,13 @@ static void a_field_refuses_what_it_cannot_hold(void **unused)
     }
 }
 
-static void what_does_not_sum_up_is_not_sound(void **unused)
+TEST(what_does_not_sum_up_is_not_sound)
 {
     struct mt_rank_set set = {0};
     struct record_maker maker = {3, &set};
     struct mt_rank_record record = make_record(&maker);
     const char *why = "";
 
-    (void)unused;
     mt_rank_set_add(&set, &record);
     assert_true(mt_rank_set_is_sound(&set, &why));
     set.records[0].role_bytes[2] ^= 1;
@@ -150,7 +146,7 @@ static void what_does_not_sum_up_is_not_sound(void **unused)
 }
 
 /* In any order, but each role and path once: leaves that repeat have no place in the order. */
-static void leaves_that_repeat_are_not_sound(void **unused)
+TEST(leaves_that_repeat_are_not_sound)
 {
     struct mt_rank_set set = {0};
     struct mt_record_leaf leaves[] = {{.path = MT_NO_PATH, .bytes = 5}, {.path = 0, .bytes = 7}};
@@ -158,7 +154,6 @@ static void leaves_that_repeat_are_not_sound(void **unused)
     const char *why = "";
     uint32_t path = MT_NO_PATH;
 
-    (void)unused;
     for (uint32_t i = 0; i < mt_record_field_count; i++)
         if (mt_record_fields[i].kind == MT_FIELD_TEXT)
             mt_field_set_text(&record, &mt_record_fields[i], "");
@@ -174,13 +169,5 @@ static void leaves_that_repeat_are_not_sound(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_tree_of_unions_gives_the_same_set),
-        cmocka_unit_test(no_field_is_left_out),
-        cmocka_unit_test(a_field_refuses_what_it_cannot_hold),
-        cmocka_unit_test(what_does_not_sum_up_is_not_sound),
-        cmocka_unit_test(leaves_that_repeat_are_not_sound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -97,12 +97,11 @@ static void replayed(struct mt_source *source, const char *policy, struct mt_buf
     free(summary);
 }
 
-static void replays_are_the_same(void **state)
+TEST(replays_are_the_same)
 {
     static const char *const policies[] = {NULL, "recorded", "pytorch:expandable_segments:True",
                                            "bfc", "rmm-pool"};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
         struct pair pair;
 
@@ -243,9 +242,8 @@ static void assert_truth(const struct mt_driver_report *driver, const struct twi
     assert_int_equal(sum_of_owners(driver), driver->then.bytes - driver->then.framework_bytes);
 }
 
-static void analyses_are_the_same_and_the_rest_is_true(void **state)
+TEST(analyses_are_the_same_and_the_rest_is_true)
 {
-    (void)state;
     for (size_t i = 0; i < 2 * MT_ARRAY_LEN(captures); i++) {
         struct mt_report *plain, *recorded;
         struct pair pair;
@@ -271,10 +269,5 @@ static void analyses_are_the_same_and_the_rest_is_true(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replays_are_the_same),
-        cmocka_unit_test(analyses_are_the_same_and_the_rest_is_true),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -190,11 +190,10 @@ static void write_set(struct mt_rank_set *set, struct mt_buf *out)
     assert_false(out->failed);
 }
 
-static void any_number_of_processes_and_threads_gives_the_same_bytes(void **unused)
+TEST(any_number_of_processes_and_threads_gives_the_same_bytes)
 {
     struct mt_buf first = {0};
 
-    (void)unused;
     for (uint32_t size = 1; size <= MOST_PROCESSES; size++) {
         struct mt_gather gather = gather_of(1 + size % 4);
         struct process processes[MOST_PROCESSES] = {0};
@@ -223,9 +222,8 @@ static void any_number_of_processes_and_threads_gives_the_same_bytes(void **unus
 
 /* Processes 2 and 3 of 4 hand over together. The message of 2 is damaged, does not come, is from a
  * process that saw other files, in two ways, or is cut short. */
-static void files_of_a_branch_that_is_lost_are_named(void **unused)
+TEST(files_of_a_branch_that_is_lost_are_named)
 {
-    (void)unused;
     for (int way = 0; way < 5; way++) {
         struct mt_gather gather = gather_of(1);
         struct process processes[4] = {0};
@@ -267,13 +265,12 @@ static enum mt_status load_nothing(void *context, const char *path, struct mt_ra
     return mt_fail(error, MT_ERR_FORMAT, 0, "file %s is damaged", path);
 }
 
-static void failures_are_in_the_order_of_files(void **unused)
+TEST(failures_are_in_the_order_of_files)
 {
     struct mt_gather gather = gather_of(4);
     struct mt_gather_failures failures = {0};
     struct mt_rank_set set = {0};
 
-    (void)unused;
     gather.load = load_nothing;
     mt_gather_files(&gather, &set, &failures);
     assert_int_equal(failures.count, FILES);
@@ -285,11 +282,5 @@ static void failures_are_in_the_order_of_files(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_processes_and_threads_gives_the_same_bytes),
-        cmocka_unit_test(failures_are_in_the_order_of_files),
-        cmocka_unit_test(files_of_a_branch_that_is_lost_are_named),
-    };
-
-    return cmocka_run_group_tests(tests, make_source, release_source);
+    return run_tests_of_file(make_source, release_source);
 }

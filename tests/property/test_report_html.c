@@ -249,26 +249,23 @@ static void run(uint64_t round, bool middle)
     unmake(&fake);
 }
 
-static void random_traces(void **state)
+TEST(random_traces)
 {
-    (void)state;
     for (uint64_t round = 0; round < 16; round++)
         run(round, false);
     assert_true(claims > 0 && exact_columns > 0);
 }
 
-static void random_rings(void **state)
+TEST(random_rings)
 {
-    (void)state;
     for (uint64_t round = 0; round < 16; round++)
         run(round, true);
 }
 
-static void wild_traces(void **state)
+TEST(wild_traces)
 {
     static struct fake fake;
 
-    (void)state;
     for (uint64_t round = 0; round < 24; round++) {
         struct mt_analyze_options options = {.path = "wild</script>",
                                              .models = mt_report_html_models()};
@@ -287,9 +284,5 @@ static void wild_traces(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_traces),
-                                       cmocka_unit_test(random_rings),
-                                       cmocka_unit_test(wild_traces)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -78,9 +78,8 @@ static void check_damage(const char *name)
     mt_buf_release(&bytes);
 }
 
-static void test_damage(void **state)
+TEST(test_damage)
 {
-    (void)state;
     check_damage("input_protocol0.pickle");
     check_damage("input_protocol2.pickle");
     check_damage("input_protocol4.pickle");
@@ -115,9 +114,8 @@ static size_t check_folder(const char *name)
     return files;
 }
 
-static void test_fast_path(void **state)
+TEST(test_fast_path)
 {
-    (void)state;
     assert_true(check_folder("captures") >= 18);
     assert_true(check_folder("tags") >= 4);
     assert_true(check_folder("skipped") >= 4);
@@ -125,12 +123,11 @@ static void test_fast_path(void **state)
 }
 
 /* Bytes of a large capture changed here and there, where the short cuts read. */
-static void test_damaged_capture(void **state)
+TEST(test_damaged_capture)
 {
     struct mt_buf bytes = {0};
     size_t at, tries = 0;
 
-    (void)state;
     read_file(MEMTRACE_FIXTURES "/captures/graph.pickle.zst", &bytes);
     for (at = 700; at < bytes.length; at += 977) {
         char kept = bytes.data[at];
@@ -144,11 +141,5 @@ static void test_damaged_capture(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_fast_path),
-        cmocka_unit_test(test_damaged_capture),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

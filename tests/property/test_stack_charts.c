@@ -382,9 +382,8 @@ static void check_report(const char *name, const struct mt_report *report)
     }
 }
 
-static void captures_are_drawn_as_they_are(void **state)
+TEST(captures_are_drawn_as_they_are)
 {
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         for (int whole = 0; whole < 2; whole++) {
             struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
@@ -406,9 +405,5 @@ static void captures_are_drawn_as_they_are(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captures_are_drawn_as_they_are),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

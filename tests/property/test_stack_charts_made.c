@@ -24,7 +24,7 @@ static void draw_both(const struct mt_report *report, const struct mt_device_rep
     }
 }
 
-static void almost_empty_reports_are_drawn(void **state)
+TEST(almost_empty_reports_are_drawn)
 {
     struct mt_symbols symbols = {0};
     struct mt_report report = {.name = "little", .symbols = &symbols};
@@ -42,7 +42,6 @@ static void almost_empty_reports_are_drawn(void **state)
     struct mt_flamechart_builder *builder;
     struct mt_arena arena = {0};
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     report.first_t_ns = report.last_t_ns = 5;
     draw_both(&report, NULL); /* an empty trace */
@@ -63,7 +62,7 @@ static void almost_empty_reports_are_drawn(void **state)
 }
 
 /* Deep stacks, endless and hostile names, ten thousand small blocks. */
-static void large_reports_are_bounded(void **state)
+TEST(large_reports_are_bounded)
 {
     enum { HOLDINGS = 10000, STACKS = 3000 };
     static struct mt_holding holdings[HOLDINGS];
@@ -78,7 +77,6 @@ static void large_reports_are_bounded(void **state)
     uint64_t seed = 3, allocated = 0;
     uint32_t file, stack = MT_NO_ID;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     assert_int_equal(mt_symbols_string(&symbols, "/w/\x01\xff<&>.py", 10, &file), MT_OK);
     for (uint32_t i = 0; i < STACKS; i++) {
@@ -234,11 +232,10 @@ static void random_run(struct random_world *world)
     world->instant.holding_count = count;
 }
 
-static void random_reports_keep_their_texts_apart(void **state)
+TEST(random_reports_keep_their_texts_apart)
 {
     static struct random_world world;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         random_state = seed;
         memset(&world, 0, sizeof world);
@@ -264,11 +261,5 @@ static void random_reports_keep_their_texts_apart(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_reports_keep_their_texts_apart),
-        cmocka_unit_test(almost_empty_reports_are_drawn),
-        cmocka_unit_test(large_reports_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

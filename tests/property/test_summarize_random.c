@@ -108,7 +108,7 @@ static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *
 }
 
 /* The second device has blocks from before the history, and no event in it. */
-static void a_device_with_older_blocks_alone_holds_its_level(void **state)
+TEST(a_device_with_older_blocks_alone_holds_its_level)
 {
     const struct mt_analyze_options options = {.path = "older",
                                                .replay = {.policy = "recorded"},
@@ -120,7 +120,6 @@ static void a_device_with_older_blocks_alone_holds_its_level(void **state)
     struct mt_error error = {0};
     struct fake fake;
 
-    (void)state;
     make(&fake, false, true, false);
     fake.count = 4;
     for (uint64_t i = 0; i < fake.count; i++)
@@ -144,43 +143,31 @@ static void a_device_with_older_blocks_alone_holds_its_level(void **state)
     unmake(&fake);
 }
 
-static void tame_traces(void **state)
+TEST(tame_traces)
 {
-    (void)state;
     for (uint64_t round = 0; round < 60; round++)
         run(round, false, false, false, round % 2 ? "recorded" : "pytorch");
 }
 
-static void traces_from_the_middle(void **state)
+TEST(traces_from_the_middle)
 {
-    (void)state;
     for (uint64_t round = 0; round < 40; round++)
         run(round, false, true, false, "recorded");
 }
 
-static void wild_traces(void **state)
+TEST(wild_traces)
 {
-    (void)state;
     for (uint64_t round = 0; round < 60; round++)
         run(round, true, round % 3 == 0, round % 5 > 2, round % 2 ? NULL : "recorded");
 }
 
-static void traces_of_the_driver(void **state)
+TEST(traces_of_the_driver)
 {
-    (void)state;
     for (uint64_t round = 0; round < 40; round++)
         run(round, false, false, true, NULL);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_with_older_blocks_alone_holds_its_level),
-        cmocka_unit_test(tame_traces),
-        cmocka_unit_test(traces_from_the_middle),
-        cmocka_unit_test(wild_traces),
-        cmocka_unit_test(traces_of_the_driver),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -30,9 +30,8 @@ static struct mt_buf encoded(struct mt_rank_set *set)
     return out;
 }
 
-static void random_sets_round_trip(void **state)
+TEST(random_sets_round_trip)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct mt_rank_set made = {0}, read = {0};
         struct mt_error error = {0};
@@ -59,9 +58,8 @@ static void random_sets_round_trip(void **state)
 }
 
 /* The order in which records, texts and paths came into a set is not in its bytes. */
-static void equal_sets_have_equal_bytes(void **state)
+TEST(equal_sets_have_equal_bytes)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct mt_rank_set one = {0}, other = {0}, parts[2];
         struct mt_buf left, right;
@@ -87,13 +85,12 @@ static void equal_sets_have_equal_bytes(void **state)
 }
 
 /* A set that has something already keeps it, and gets what the file has. */
-static void decoding_adds(void **state)
+TEST(decoding_adds)
 {
     struct mt_rank_set one = {0}, other = {0}, both = {0}, read = {0};
     struct mt_error error = {0};
     struct mt_buf bytes;
 
-    (void)state;
     fill(&one, 3);
     fill(&other, 4);
     mt_rank_set_unite(&both, &one);
@@ -143,12 +140,11 @@ static void check_changed(struct mt_rank_set *written, const struct mt_buf *byte
     mt_rank_set_release(&set);
 }
 
-static void damage_is_noticed(void **state)
+TEST(damage_is_noticed)
 {
     struct mt_rank_set set = {0};
     struct mt_buf bytes;
 
-    (void)state;
     fill(&set, 5);
     bytes = encoded(&set);
     for (size_t length = 0; length < bytes.length; length += 1 + length / 16)
@@ -166,13 +162,12 @@ static void damage_is_noticed(void **state)
     mt_rank_set_release(&set);
 }
 
-static void another_version_is_named(void **state)
+TEST(another_version_is_named)
 {
     struct mt_rank_set set = {0};
     struct mt_error error = {0};
     struct mt_buf bytes = encoded(&set);
 
-    (void)state;
     bytes.data[VERSION_AT] = 7;
     check_refused(bytes.data, bytes.length, MT_ERR_UNSUPPORTED);
     assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &set, &error), MT_ERR_UNSUPPORTED);
@@ -182,7 +177,7 @@ static void another_version_is_named(void **state)
 }
 
 /* A file of version 2, as it was written: the last field is missing. */
-static void version_2_is_read(void **state)
+TEST(version_2_is_read)
 {
     struct mt_rank_set set = {0};
     struct mt_error error = {0};
@@ -191,7 +186,6 @@ static void version_2_is_read(void **state)
     size_t length;
     uint64_t sum = 0;
 
-    (void)state;
     assert_non_null(file);
     length = fread(bytes, 1, sizeof bytes, file);
     (void)fclose(file);
@@ -207,12 +201,11 @@ static void version_2_is_read(void **state)
 }
 
 /* A length that the file cannot hold takes no memory. */
-static void impossible_lengths_are_refused(void **state)
+TEST(impossible_lengths_are_refused)
 {
     struct mt_rank_set set = {0};
     struct mt_buf bytes = encoded(&set);
 
-    (void)state;
     mt_put_u64((uint8_t *)bytes.data + 16, (uint64_t)1 << 29);
     check_refused(bytes.data, bytes.length, MT_ERR_FORMAT);
     mt_put_u64((uint8_t *)bytes.data + 16, UINT64_MAX);
@@ -222,11 +215,10 @@ static void impossible_lengths_are_refused(void **state)
 }
 
 /* Below checksum and compression: any change gives a sound set or a reason. */
-static void damaged_payloads_do_no_harm(void **state)
+TEST(damaged_payloads_do_no_harm)
 {
     struct dice dice = {11};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct mt_rank_set made = {0};
         struct mt_buf bytes = {0};
@@ -254,7 +246,7 @@ static void damaged_payloads_do_no_harm(void **state)
 }
 
 /* Each rule of a payload, broken once. */
-static void hostile_payloads_are_refused(void **state)
+TEST(hostile_payloads_are_refused)
 {
     static const struct {
         const char *bytes;
@@ -272,7 +264,6 @@ static void hostile_payloads_are_refused(void **state)
         {"\x00\x00\x00x", 4, "bytes follow the last record"},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(payloads); i++) {
         struct mt_rank_set set = {0};
         const char *reason = "";
@@ -286,7 +277,7 @@ static void hostile_payloads_are_refused(void **state)
 }
 
 /* A text takes a byte of the payload and 30 in memory. */
-static void a_payload_of_empty_texts_is_refused(void **state)
+TEST(a_payload_of_empty_texts_is_refused)
 {
     static const uint8_t start[] = {0x81, 0x80, 0x80, 0x02}; /* 2^22 + 1 texts */
     size_t length = sizeof start + (1 << 22) + 3;
@@ -294,7 +285,6 @@ static void a_payload_of_empty_texts_is_refused(void **state)
     struct mt_rank_set set = {0};
     const char *reason = "";
 
-    (void)state;
     assert_non_null(bytes);
     memcpy(bytes, start, sizeof start);
     assert_int_equal(mt_summary_payload_read(bytes, length, &set, &reason), MT_ERR_FORMAT);
@@ -304,14 +294,13 @@ static void a_payload_of_empty_texts_is_refused(void **state)
 }
 
 /* One long text that each field of a list names: hashing it for each of them takes hours. */
-static void a_text_that_is_named_very_often_is_refused(void **state)
+TEST(a_text_that_is_named_very_often_is_refused)
 {
     enum { TEXT_BYTES = 24 << 20, PATHS = 100 };
     uint8_t *bytes = malloc(TEXT_BYTES + 1024), *at = bytes;
     struct mt_rank_set set = {0};
     const char *reason = "";
 
-    (void)state;
     assert_non_null(bytes);
     at = mt_put_varint(at, 1);
     at = mt_put_varint(at, TEXT_BYTES);
@@ -331,7 +320,7 @@ static void a_text_that_is_named_very_often_is_refused(void **state)
 
 /* Two call paths of a file that have the same frames are one path of a set, so that leaves can
  * become equal by being read. */
-static void paths_that_repeat_make_no_equal_leaves(void **state)
+TEST(paths_that_repeat_make_no_equal_leaves)
 {
     struct mt_rank_set made = {0}, read = {0};
     struct record_maker maker = {21, &made};
@@ -340,7 +329,6 @@ static void paths_that_repeat_make_no_equal_leaves(void **state)
     struct mt_buf bytes = {0};
     const char *why = "";
 
-    (void)state;
     leaves[0].path = mt_rank_set_path(&made, MT_NO_PATH, "frame one", 9);
     leaves[1].path = mt_rank_set_path(&made, MT_NO_PATH, "frame two", 9);
     memset(record.role_bytes, 0, sizeof record.role_bytes);
@@ -364,20 +352,5 @@ static void paths_that_repeat_make_no_equal_leaves(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_sets_round_trip),
-        cmocka_unit_test(equal_sets_have_equal_bytes),
-        cmocka_unit_test(decoding_adds),
-        cmocka_unit_test(damage_is_noticed),
-        cmocka_unit_test(another_version_is_named),
-        cmocka_unit_test(version_2_is_read),
-        cmocka_unit_test(impossible_lengths_are_refused),
-        cmocka_unit_test(damaged_payloads_do_no_harm),
-        cmocka_unit_test(hostile_payloads_are_refused),
-        cmocka_unit_test(a_payload_of_empty_texts_is_refused),
-        cmocka_unit_test(a_text_that_is_named_very_often_is_refused),
-        cmocka_unit_test(paths_that_repeat_make_no_equal_leaves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

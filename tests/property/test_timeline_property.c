@@ -82,14 +82,13 @@ static void check_model(const struct history *history, const struct mt_timeline 
     assert_true(event_peak == want);
 }
 
-static void layers_sum_and_peaks_survive(void **state)
+TEST(layers_sum_and_peaks_survive)
 {
     static struct history history;
     struct mt_gap gaps[MAX_EVENTS];
     uint64_t seed = 20260114;
     int round;
 
-    (void)state;
     for (round = 0; round < 400; round++) {
         struct mt_arena arena = {0};
         struct mt_timeline_builder *builder;
@@ -116,9 +115,5 @@ static void layers_sum_and_peaks_survive(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_sum_and_peaks_survive),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -117,7 +117,7 @@ static bool has_frame(const struct sample *sample, size_t frame, const struct re
     return true;
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
     const struct sample *sample = *state;
     struct reading reading;
@@ -172,7 +172,7 @@ static bool flip(const struct sample *sample, uint8_t *bytes, size_t at, uint8_t
     return reading.integrity.cut;
 }
 
-static void test_flip(void **state)
+TEST(test_flip)
 {
     const struct sample *sample = *state;
     uint8_t *bytes = malloc(sample->length);
@@ -190,7 +190,7 @@ static void test_flip(void **state)
 }
 
 /* The same without index and seek table, as a killed writer leaves it. */
-static void test_flip_unfinished(void **state)
+TEST(test_flip_unfinished)
 {
     struct sample sample = *(const struct sample *)*state;
     const struct mt_zstd_frame_info *last = &sample.frames[sample.frame_count - 2];
@@ -209,7 +209,5 @@ static void test_flip_unfinished(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut), cmocka_unit_test(test_flip),
-                                       cmocka_unit_test(test_flip_unfinished)};
-    return cmocka_run_group_tests(tests, make_sample, free_sample);
+    return run_tests_of_file(make_sample, free_sample);
 }

@@ -175,33 +175,28 @@ static uint64_t first_seed(void)
     return text ? strtoull(text, NULL, 10) : 1;
 }
 
-static void test_small(void **state)
+TEST(test_small)
 {
     uint64_t seed = first_seed();
     size_t i;
 
-    (void)state;
     for (i = 0; i < 40; i++)
         check_trace(seed + i, i * i, 3, i % 5 * 7, i % 3 != 0);
 }
 
-static void test_large(void **state)
+TEST(test_large)
 {
-    (void)state;
     check_trace(first_seed() + 1000, 60000, 300, 0, true);
     check_trace(first_seed() + 1001, 40000, 5000, 9973, false);
 }
 
 /* Definitions beyond what fits beside events in one block. */
-static void test_many_definitions(void **state)
+TEST(test_many_definitions)
 {
-    (void)state;
     check_trace(first_seed() + 2000, 100, 60000, 10, true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_large),
-                                       cmocka_unit_test(test_many_definitions)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

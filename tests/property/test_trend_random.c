@@ -48,12 +48,11 @@ static void fill(uint64_t *values, uint32_t count)
         values[dice(count)] = dice(range * 1000);
 }
 
-static void slope_is_the_median_of_all_pairs(void **unused)
+TEST(slope_is_the_median_of_all_pairs)
 {
     uint64_t values[MOST];
     int round;
 
-    (void)unused;
     for (round = 0; round < 400; round++) {
         uint32_t count = 2 + (uint32_t)dice(MOST - 2);
         int64_t slope;
@@ -68,20 +67,19 @@ static void slope_is_the_median_of_all_pairs(void **unused)
 }
 
 /* A third of the values may be anything. */
-static void a_third_of_nonsense_changes_little(void **unused)
+TEST(a_third_of_nonsense_changes_little)
 {
     static uint64_t values[30000];
     int64_t slope;
     uint32_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(values); i++)
         values[i] = dice(10) < 2 ? dice(UINT64_MAX) : MT_GIB + i * UINT64_C(1000) + dice(100);
     mt_robust_slope(values, MT_ARRAY_LEN(values), &slope);
     assert_true(slope > 900 && slope < 1100);
 }
 
-static void extremes_are_slopes_too(void **unused)
+TEST(extremes_are_slopes_too)
 {
     static const struct {
         uint64_t values[3];
@@ -94,7 +92,6 @@ static void extremes_are_slopes_too(void **unused)
     };
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         int64_t slope;
 
@@ -105,11 +102,5 @@ static void extremes_are_slopes_too(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slope_is_the_median_of_all_pairs),
-        cmocka_unit_test(a_third_of_nonsense_changes_little),
-        cmocka_unit_test(extremes_are_slopes_too),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -122,12 +122,11 @@ static struct mt_mosaic_cell cell(const struct mt_address *address, uint32_t pla
     return nothing;
 }
 
-static void released_memory_turns_white(void **state)
+TEST(released_memory_turns_white)
 {
     struct mt_address *address;
     uint32_t block;
 
-    (void)state;
     begin(40 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
     block = take(BASE, 20 * MIB, MT_ROLE_ACTIVATIONS);
@@ -151,12 +150,11 @@ static void released_memory_turns_white(void **state)
     mt_arena_release(&device.arena);
 }
 
-static void an_expandable_segment_is_one_band_that_grows(void **state)
+TEST(an_expandable_segment_is_one_band_that_grows)
 {
     struct mt_address *address;
     uint32_t rows;
 
-    (void)state;
     begin(2048 * MIB);
     for (uint64_t i = 0; i < 64; i++) {
         segment(MT_EVENT_SEGMENT_MAP, BASE + 20 * MIB * i, 20 * MIB);
@@ -184,12 +182,11 @@ static void an_expandable_segment_is_one_band_that_grows(void **state)
 }
 
 /* Byte-seconds in use and idle. */
-static void occupancy_is_that_of_the_blocks(void **state)
+TEST(occupancy_is_that_of_the_blocks)
 {
     struct mt_address *address;
     uint32_t once, often;
 
-    (void)state;
     begin(100 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 40 * MIB);              /* event 1 */
     segment(MT_EVENT_SEGMENT_ALLOC, BASE + 100 * MIB, 60 * MIB);  /* event 2 */
@@ -214,12 +211,11 @@ static void occupancy_is_that_of_the_blocks(void **state)
 
 /* Frees of unknown blocks, blocks outside of segments, overlapping segments, sizes beyond the
  * address space. */
-static void damaged_input_is_counted(void **state)
+TEST(damaged_input_is_counted)
 {
     struct mt_address *address;
     uint32_t outside, beyond;
 
-    (void)state;
     begin(64 * MIB);
     segment(MT_EVENT_SEGMENT_FREE, BASE, 0);
     segment(MT_EVENT_SEGMENT_UNMAP, BASE, 5 * MIB);
@@ -246,11 +242,10 @@ static void damaged_input_is_counted(void **state)
 }
 
 /* Segments that have no row are counted. */
-static void rows_are_bounded(void **state)
+TEST(rows_are_bounded)
 {
     struct mt_address *address;
 
-    (void)state;
     begin(16 * MIB);
     for (uint64_t i = 0; i < 2 * MT_ADDRESS_ROWS; i++) {
         device.event = i * LAST / (2 * MT_ADDRESS_ROWS);
@@ -296,13 +291,12 @@ static uint64_t tinted(const struct mt_drawing *drawing)
 }
 
 /* 512 bytes in a segment of 2 MiB, among 64 GiB: a row of pixels is 60 MiB. */
-static void the_smallest_block_tints_its_pixel(void **state)
+TEST(the_smallest_block_tints_its_pixel)
 {
     struct mt_chart_options options = {.width = 0};
     struct mt_drawing drawing;
     struct mt_address *address;
 
-    (void)state;
     begin(64 * 1024 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 32 * 1024 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE - 100 * MIB, 2 * MIB);
@@ -331,7 +325,7 @@ static const struct mt_op *op_of_key(const struct mt_drawing *drawing, const cha
 
 /* A block is drawn at its address over its life, in a segment that reuses the place of another one.
  * A block that is alive at the end reaches the edge. */
-static void blocks_lie_where_they_were(void **state)
+TEST(blocks_lie_where_they_were)
 {
     struct mt_chart_options options = {.keyed = true};
     const struct mt_op *early, *late;
@@ -339,7 +333,6 @@ static void blocks_lie_where_they_were(void **state)
     struct mt_address *address;
     uint32_t block;
 
-    (void)state;
     begin(40 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE + 100 * MIB, 20 * MIB);
@@ -377,11 +370,10 @@ static void blocks_lie_where_they_were(void **state)
 }
 
 /* If scores are equal, the older block is kept. */
-static void the_largest_blocks_are_kept(void **state)
+TEST(the_largest_blocks_are_kept)
 {
     struct mt_address *address;
 
-    (void)state;
     begin(40 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
     for (uint32_t i = 0; i < MT_ADDRESS_BLOCKS / 10 * 11; i++) {
@@ -404,16 +396,5 @@ static void the_largest_blocks_are_kept(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(released_memory_turns_white),
-        cmocka_unit_test(an_expandable_segment_is_one_band_that_grows),
-        cmocka_unit_test(occupancy_is_that_of_the_blocks),
-        cmocka_unit_test(damaged_input_is_counted),
-        cmocka_unit_test(rows_are_bounded),
-        cmocka_unit_test(the_smallest_block_tints_its_pixel),
-        cmocka_unit_test(blocks_lie_where_they_were),
-        cmocka_unit_test(the_largest_blocks_are_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -99,27 +99,24 @@ static void plays_as_recorded(const char *name, bool has_context)
     mt_address_space_release(&played.space);
 }
 
-static void large_requests_are_placed_as_by_the_driver(void **unused)
+TEST(large_requests_are_placed_as_by_the_driver)
 {
-    (void)unused;
     plays_as_recorded("large", false);
     plays_as_recorded("equal", false);
     plays_as_recorded("holes", false);
 }
 
-static void small_and_mixed_requests_are_placed_as_by_the_driver(void **unused)
+TEST(small_and_mixed_requests_are_placed_as_by_the_driver)
 {
-    (void)unused;
     plays_as_recorded("small", true);
     plays_as_recorded("mixed", true);
 }
 
-static void upwards_and_downwards_are_monotonic(void **unused)
+TEST(upwards_and_downwards_are_monotonic)
 {
     struct mt_address_space up, down;
     uint64_t above = 0, below = UINT64_MAX;
 
-    (void)unused;
     mt_address_space_init(&up, mt_base_order_at(MT_ADDRESSES_UPWARDS));
     mt_address_space_init(&down, mt_base_order_at(MT_ADDRESSES_DOWNWARDS));
     for (uint64_t i = 0; i < 500; i++) {
@@ -137,12 +134,11 @@ static void upwards_and_downwards_are_monotonic(void **unused)
     mt_address_space_release(&down);
 }
 
-static void random_orders_repeat_and_differ(void **unused)
+TEST(random_orders_repeat_and_differ)
 {
     struct mt_address_space first, again, other;
     bool differs = false;
 
-    (void)unused;
     mt_address_space_init(&first, mt_base_order_at(3));
     mt_address_space_init(&again, mt_base_order_at(3));
     mt_address_space_init(&other, mt_base_order_at(4));
@@ -159,24 +155,24 @@ static void random_orders_repeat_and_differ(void **unused)
 }
 
 /* Live allocations never overlap: the check of soundness runs after each step. */
-static void random_requests_keep_every_order_sound(void **unused)
+TEST(random_requests_keep_every_order_sound)
 {
-    uint64_t state = 88172645463325252u, live[MAX_REQUESTS];
+    uint64_t live[MAX_REQUESTS];
 
-    (void)unused;
+    random_state = 88172645463325252u;
     for (uint32_t order = 0; order < MT_BASE_ORDERS; order++) {
         struct mt_address_space space;
         size_t count = 0;
 
         mt_address_space_init(&space, mt_base_order_at(order));
         for (size_t i = 0; i < 3000; i++) {
-            if (count && (count == MAX_REQUESTS || dice_xorshift(&state) % 5 < 2)) {
-                size_t at = dice_xorshift(&state) % count;
+            if (count && (count == MAX_REQUESTS || xorshift_below(5) < 2)) {
+                size_t at = xorshift_below(count);
 
                 give(&space, live[at]);
                 live[at] = live[--count];
             } else {
-                live[count++] = take(&space, 1 + dice_xorshift(&state) % 90);
+                live[count++] = take(&space, 1 + xorshift_below(90));
             }
         }
         while (count)
@@ -188,9 +184,8 @@ static void random_requests_keep_every_order_sound(void **unused)
 
 /* Requests of 2^45 bytes: the third does not fit beside the others. All addresses can be released.
  */
-static void requests_that_do_not_fit_get_an_address(void **unused)
+TEST(requests_that_do_not_fit_get_an_address)
 {
-    (void)unused;
     for (uint32_t order = 0; order < MT_BASE_ORDERS; order++) {
         struct mt_address_space space;
         uint64_t bases[4];
@@ -207,14 +202,5 @@ static void requests_that_do_not_fit_get_an_address(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_requests_are_placed_as_by_the_driver),
-        cmocka_unit_test(small_and_mixed_requests_are_placed_as_by_the_driver),
-        cmocka_unit_test(upwards_and_downwards_are_monotonic),
-        cmocka_unit_test(random_orders_repeat_and_differ),
-        cmocka_unit_test(random_requests_keep_every_order_sound),
-        cmocka_unit_test(requests_that_do_not_fit_get_an_address),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -24,9 +24,8 @@ static void assert_parts(const char *advice, const char *wanted)
     mt_buf_release(&out);
 }
 
-static void settings_are_found(void **unused)
+TEST(settings_are_found)
 {
-    (void)unused;
     assert_parts("", "");
     assert_parts("use a smaller batch", "use a smaller batch");
     assert_parts("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
@@ -41,7 +40,7 @@ static void settings_are_found(void **unused)
     assert_parts("zero_grad(set_to_none=True)", "zero_grad({set_to_none=True})");
 }
 
-static void worst_device_is_listed_first(void **unused)
+TEST(worst_device_is_listed_first)
 {
     struct mt_oom oom = {.request_bytes = 24 << 20, .fatal = true};
     struct mt_device_report devices[3] = {{.device = 0, .allocated_peak.bytes = 500 << 20},
@@ -50,7 +49,6 @@ static void worst_device_is_listed_first(void **unused)
     struct mt_report report = {.devices = devices, .device_count = 3, .is_driver_level = true};
     struct mt_buf out = {0};
 
-    (void)unused;
     assert_ptr_equal(mt_worst_device(&report), &devices[1]);
     mt_verdict_add(&out, &report, NULL);
     assert_string_equal(out.data, "device 1: card about 1.68 GiB; allocated peak 700 MiB");
@@ -72,8 +70,5 @@ static void worst_device_is_listed_first(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(settings_are_found),
-                                       cmocka_unit_test(worst_device_is_listed_first)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

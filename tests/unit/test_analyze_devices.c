@@ -40,11 +40,10 @@ static void expect_short(struct run *run)
     expect_text(run, "(--all: why");
 }
 
-static void the_worst_of_many_has_a_report(void **unused)
+TEST(the_worst_of_many_has_a_report)
 {
     struct run run;
 
-    (void)unused;
     begin_devices(&run, PYTORCH);
     analyze(&run);
     assert_int_equal(count_of(run.text.data, "\n  Allocated peak"), DEVICES);
@@ -55,11 +54,10 @@ static void the_worst_of_many_has_a_report(void **unused)
     end(&run);
 }
 
-static void deaths_on_other_devices_are_named(void **unused)
+TEST(deaths_on_other_devices_are_named)
 {
     struct run run;
 
-    (void)unused;
     begin_devices(&run, PYTORCH);
     add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB)->device = 3;
     add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB)->device = 7;
@@ -70,11 +68,10 @@ static void deaths_on_other_devices_are_named(void **unused)
     end(&run);
 }
 
-static void devices_without_a_framework_are_counted(void **unused)
+TEST(devices_without_a_framework_are_counted)
 {
     struct run run;
 
-    (void)unused;
     begin_devices(&run, DRIVER);
     add(&run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
     add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 2 * MT_MIB);
@@ -85,13 +82,12 @@ static void devices_without_a_framework_are_counted(void **unused)
 }
 
 /* Others would keep models that no picture shows. */
-static void only_shown_devices_have_models(void **unused)
+TEST(only_shown_devices_have_models)
 {
     const struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE, .only_shown = true};
     struct mt_error error;
     struct run run;
 
-    (void)unused;
     begin_devices(&run, PYTORCH);
     assert_int_equal(mt_analyze(&run.source.source, &options, &run.report, &error), MT_OK);
     assert_int_equal(run.report->device_count, DEVICES);
@@ -102,10 +98,5 @@ static void only_shown_devices_have_models(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_worst_of_many_has_a_report),
-                                       cmocka_unit_test(deaths_on_other_devices_are_named),
-                                       cmocka_unit_test(devices_without_a_framework_are_counted),
-                                       cmocka_unit_test(only_shown_devices_have_models)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

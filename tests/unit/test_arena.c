@@ -5,13 +5,12 @@
 #include "arena.h"
 #include "process_memory.h"
 
-static void memory_is_zeroed_aligned_and_stays(void **state)
+TEST(memory_is_zeroed_aligned_and_stays)
 {
     struct mt_arena arena = {0};
     unsigned char *blocks[400];
     size_t i, j;
 
-    (void)state;
     for (i = 0; i < 400; i++) {
         blocks[i] = mt_arena_alloc(&arena, i * 7);
         assert_non_null(blocks[i]);
@@ -26,12 +25,11 @@ static void memory_is_zeroed_aligned_and_stays(void **state)
     mt_arena_release(&arena);
 }
 
-static void larger_than_a_chunk(void **state)
+TEST(larger_than_a_chunk)
 {
     struct mt_arena arena = {0};
     char *large = mt_arena_alloc(&arena, 1 << 20), *small = mt_arena_alloc(&arena, 8);
 
-    (void)state;
     assert_non_null(large);
     assert_non_null(small);
     memset(large, 1, 1 << 20);
@@ -43,9 +41,8 @@ static void larger_than_a_chunk(void **state)
     mt_arena_release(&arena);
 }
 
-static void joined_arenas_keep_what_both_had(void **state)
+TEST(joined_arenas_keep_what_both_had)
 {
-    (void)state;
     for (int filled = 0; filled < 4; filled++) { /* bit 0: the first has chunks; bit 1: the other */
         struct mt_arena arena = {0}, other = {0};
         char *old = filled & 1 ? mt_arena_text(&arena, "old", 3) : NULL;
@@ -67,11 +64,10 @@ static void joined_arenas_keep_what_both_had(void **state)
     }
 }
 
-static void sizes_that_overflow_are_refused(void **state)
+TEST(sizes_that_overflow_are_refused)
 {
     struct mt_arena arena = {0};
 
-    (void)state;
     mt_memory_return_failures(true);
     assert_null(mt_arena_alloc(&arena, SIZE_MAX));
     assert_null(mt_arena_alloc(&arena, SIZE_MAX - 15));
@@ -82,12 +78,11 @@ static void sizes_that_overflow_are_refused(void **state)
     mt_arena_release(&arena);
 }
 
-static void texts(void **state)
+TEST(texts)
 {
     struct mt_arena arena = {0};
     char *copy = mt_arena_text(&arena, "abcdef", 3);
 
-    (void)state;
     assert_string_equal(copy, "abc");
     assert_string_equal(mt_arena_printf(&arena, "%s-%d", copy, 7), "abc-7");
     assert_int_equal(strlen(mt_arena_printf(&arena, "%070000d", 1)), 70000);
@@ -96,12 +91,5 @@ static void texts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_zeroed_aligned_and_stays),
-        cmocka_unit_test(larger_than_a_chunk),
-        cmocka_unit_test(joined_arenas_keep_what_both_had),
-        cmocka_unit_test(sizes_that_overflow_are_refused),
-        cmocka_unit_test(texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -18,11 +18,10 @@ static void expect(const char *text, const char *ascii)
     mt_buf_release(&out);
 }
 
-static void numbers_are_written_in_ascii(void **unused)
+TEST(numbers_are_written_in_ascii)
 {
     char text[MT_UNITS_TEXT];
 
-    (void)unused;
     expect(mt_format_change(text, -5 * 1024), "-5.00 KiB");
     expect(mt_format_change(text, 0), "+0");
     expect(mt_format_duration(text, 13000), "13.0 us");
@@ -32,11 +31,10 @@ static void numbers_are_written_in_ascii(void **unused)
 }
 
 /* Also a character that is cut at the end of the text. */
-static void other_text_is_kept(void **unused)
+TEST(other_text_is_kept)
 {
     struct mt_buf out = {0};
 
-    (void)unused;
     expect("", "");
     expect("plain", "plain");
     mt_message_add_ascii(&out,
@@ -53,10 +51,5 @@ static void other_text_is_kept(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_written_in_ascii),
-        cmocka_unit_test(other_text_is_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

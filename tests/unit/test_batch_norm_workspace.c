@@ -7,13 +7,12 @@
 
 enum { NORMS = 212 };
 
-static void every_measured_norm_is_right_to_the_byte(void **state)
+TEST(every_measured_norm_is_right_to_the_byte)
 {
     FILE *file = fopen(MEMTRACE_FIXTURES "/batch_norm_workspaces/h200.txt", "r");
     char line[256];
     int norms = 0;
 
-    (void)state;
     assert_non_null(file);
     while (fgets(line, sizeof line, file) != NULL) {
         size_t element_bytes, batch, channels, size, forward, backward;
@@ -31,7 +30,5 @@ static void every_measured_norm_is_right_to_the_byte(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_measured_norm_is_right_to_the_byte)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

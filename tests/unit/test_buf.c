@@ -7,12 +7,11 @@
 #include "buf.h"
 #include "process_memory.h"
 
-static void grows_and_stays_terminated(void **state)
+TEST(grows_and_stays_terminated)
 {
     struct mt_buf buf = {0};
     size_t i;
 
-    (void)state;
     for (i = 0; i < 5000; i++) {
         mt_buf_add_char(&buf, (char)('a' + i % 26));
         assert_int_equal(strlen(buf.data), i + 1);
@@ -27,11 +26,10 @@ static void grows_and_stays_terminated(void **state)
     assert_null(buf.data);
 }
 
-static void failure_sticks(void **state)
+TEST(failure_sticks)
 {
     struct mt_buf buf = {0};
 
-    (void)state;
     mt_memory_return_failures(true);
     mt_buf_add_text(&buf, "before");
     assert_null(mt_buf_reserve(&buf, SIZE_MAX / 2));
@@ -51,11 +49,10 @@ static void failure_sticks(void **state)
     mt_memory_return_failures(false);
 }
 
-static void integers(void **state)
+TEST(integers)
 {
     struct mt_buf buf = {0};
 
-    (void)state;
     mt_buf_add_u64(&buf, 0);
     mt_buf_add_char(&buf, ' ');
     mt_buf_add_u64(&buf, UINT64_MAX);
@@ -69,7 +66,7 @@ static void integers(void **state)
     mt_buf_release(&buf);
 }
 
-static void decimals(void **state)
+TEST(decimals)
 {
     static const struct {
         double value;
@@ -102,7 +99,6 @@ static void decimals(void **state)
     struct mt_buf buf = {0};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         mt_buf_reset(&buf);
         mt_buf_add_decimal(&buf, cases[i].value, cases[i].digits);
@@ -113,13 +109,6 @@ static void decimals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grows_and_stays_terminated),
-        cmocka_unit_test(failure_sticks),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(decimals),
-    };
-
     (void)set_german(); /* Without effect; test_render_core tests whether the locale exists. */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

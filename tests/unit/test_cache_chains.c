@@ -58,11 +58,10 @@ static bool is_replaced(const struct program *p, uint64_t allocation)
     return false;
 }
 
-static void each_token_is_added(void **state)
+TEST(each_token_is_added)
 {
     struct program p = {0};
 
-    (void)state;
     for (int request = 0; request < 2; request++) {
         uint64_t prompt;
 
@@ -85,12 +84,11 @@ static void each_token_is_added(void **state)
 }
 
 /* One line makes two blocks, keys and values. Then both old ones are freed. */
-static void keys_and_values_are_made_together(void **state)
+TEST(keys_and_values_are_made_together)
 {
     struct program p = {0};
     uint64_t cache[LAYERS][2];
 
-    (void)state;
     for (int token = 0; token < TOKENS; token++)
         for (int layer = 0; layer < LAYERS; layer++) {
             uint64_t size_bytes = PROMPT + (uint64_t)token * STEP;
@@ -109,12 +107,11 @@ static void keys_and_values_are_made_together(void **state)
 }
 
 /* The trace begins between two layers. Layers that it does not show existed before. */
-static void begins_within_a_token(void **state)
+TEST(begins_within_a_token)
 {
     struct program p = {0};
     uint64_t old[LAYERS];
 
-    (void)state;
     for (int layer = 0; layer < LAYERS; layer++)
         old[layer] = p.allocations++;
     p.cache[LAYERS - 1] = born(&p, CAT, PROMPT);
@@ -130,11 +127,10 @@ static void begins_within_a_token(void **state)
 }
 
 /* A model without a cache makes ever longer blocks and frees each before the next one begins, */
-static void computed_again(void **state)
+TEST(computed_again)
 {
     struct program p = {0};
 
-    (void)state;
     for (int token = 0; token < TOKENS; token++) {
         for (int layer = 0; layer < LAYERS; layer++)
             p.cache[layer] = born(&p, CAT, PROMPT + (uint64_t)token * STEP);
@@ -145,12 +141,11 @@ static void computed_again(void **state)
 }
 
 /* ... or, if the result holds all of them, when the next result exists. */
-static void kept_with_the_result(void **state)
+TEST(kept_with_the_result)
 {
     struct program p = {0};
     uint64_t result[LAYERS];
 
-    (void)state;
     for (int token = 0; token < TOKENS; token++) {
         for (int layer = 0; layer < LAYERS; layer++)
             result[layer] = born(&p, CAT, PROMPT + (uint64_t)token * STEP);
@@ -164,12 +159,11 @@ static void kept_with_the_result(void **state)
 }
 
 /* Varying batch lengths: each growth has a different number of bytes. */
-static void steps_that_differ(void **state)
+TEST(steps_that_differ)
 {
     struct program p = {0};
     uint64_t size_bytes = PROMPT;
 
-    (void)state;
     read_prompt(&p);
     for (uint64_t token = 1; token < TOKENS; token++)
         next_token(&p, size_bytes += token * STEP);
@@ -180,12 +174,11 @@ static void steps_that_differ(void **state)
 
 /* Generations of three, four and five blocks: a growing list is no cache, whose number of layers is
  * fixed. */
-static void counts_that_differ(void **state)
+TEST(counts_that_differ)
 {
     struct program p = {0};
     uint64_t old[TOKENS + 3], next[TOKENS + 3];
 
-    (void)state;
     for (uint64_t token = 0; token < TOKENS; token++) {
         for (uint64_t i = 0; i < token + 3; i++) {
             next[i] = born(&p, CAT, PROMPT + token * STEP);
@@ -199,11 +192,10 @@ static void counts_that_differ(void **state)
 }
 
 /* The program keeps one block of each generation, so it was not replaced. */
-static void one_is_kept(void **state)
+TEST(one_is_kept)
 {
     struct program p = {0};
 
-    (void)state;
     read_prompt(&p);
     for (uint64_t token = 1; token < TOKENS; token++) {
         p.cache[0] = p.allocations++; /* a new block */
@@ -214,12 +206,11 @@ static void one_is_kept(void **state)
 }
 
 /* A block that is freed while the cache grows, after its first tokens, does not belong to it. */
-static void freed_later(void **state)
+TEST(freed_later)
 {
     struct program p = {0};
     uint64_t weight = born(&p, OTHER, PROMPT);
 
-    (void)state;
     read_prompt(&p);
     for (uint64_t token = 1; token < TOKENS; token++)
         next_token(&p, PROMPT + token * STEP);
@@ -232,12 +223,11 @@ static void freed_later(void **state)
 }
 
 /* The token ids of one text: two blocks are too few to show that each has its own successor. */
-static void few_blocks(void **state)
+TEST(few_blocks)
 {
     struct program p = {0};
     uint64_t ids[2] = {0, 0};
 
-    (void)state;
     for (uint64_t token = 0; token < TOKENS; token++)
         for (int i = 0; i < 2; i++) {
             uint64_t longer = born(&p, CAT, PROMPT + token * STEP);
@@ -252,11 +242,10 @@ static void few_blocks(void **state)
 
 /* for name in losses: losses[name] = torch.cat([losses[name], new[name]]): no layer runs between
  * the blocks. */
-static void appended_in_a_loop(void **state)
+TEST(appended_in_a_loop)
 {
     struct program p = {0};
 
-    (void)state;
     read_prompt(&p);
     for (uint64_t step = 1; step < TOKENS; step++) {
         for (int i = 0; i < LAYERS; i++) {
@@ -273,11 +262,10 @@ static void appended_in_a_loop(void **state)
 }
 
 /* Sizes can have any value: no arithmetic wraps. */
-static void hostile_sizes(void **state)
+TEST(hostile_sizes)
 {
     struct program p = {0};
 
-    (void)state;
     for (int layer = 0; layer < LAYERS; layer++)
         p.cache[layer] = born(&p, MT_NO_ID, UINT64_MAX);
     for (uint64_t token = 0; token < TOKENS; token++)
@@ -290,20 +278,5 @@ static void hostile_sizes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_token_is_added),
-        cmocka_unit_test(keys_and_values_are_made_together),
-        cmocka_unit_test(begins_within_a_token),
-        cmocka_unit_test(computed_again),
-        cmocka_unit_test(kept_with_the_result),
-        cmocka_unit_test(steps_that_differ),
-        cmocka_unit_test(counts_that_differ),
-        cmocka_unit_test(one_is_kept),
-        cmocka_unit_test(freed_later),
-        cmocka_unit_test(few_blocks),
-        cmocka_unit_test(appended_in_a_loop),
-        cmocka_unit_test(hostile_sizes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -6,12 +6,11 @@
 #include "util.h"
 
 /* Failure 2: inference has no backward pass, so a key-value cache looks temporary. */
-static void inference(void **state)
+TEST(inference)
 {
     struct program p;
     uint64_t cache, temporary;
 
-    (void)state;
     begin(&p);
     enter(&p, "generate");
     cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
@@ -28,7 +27,7 @@ static void inference(void **state)
 
 /* Functions that create a cache or write to it, and source files of caches. Code that only uses a
  * cache, or a project in a folder of that name, does not count. */
-static void frames_of_a_cache(void **state)
+TEST(frames_of_a_cache)
 {
     static const struct {
         const char *function, *file;
@@ -51,7 +50,6 @@ static void frames_of_a_cache(void **state)
     struct program p;
     uint32_t stacks[MT_ARRAY_LEN(frames)];
 
-    (void)state;
     begin(&p);
     for (size_t i = 0; i < MT_ARRAY_LEN(frames); i++)
         stacks[i] = stack(&p, frames[i].function, frames[i].file);
@@ -63,12 +61,11 @@ static void frames_of_a_cache(void **state)
 }
 
 /* No frame names a cache: the evidence is that the blocks survive repeated calls of the model. */
-static void a_cache_without_named_frames(void **state)
+TEST(a_cache_without_named_frames)
 {
     struct program p;
     uint64_t keys, values, latent, output = 0;
 
-    (void)state;
     for (int trains = 0; trains < 2; trains++) {
         begin(&p);
         enter(&p, "request#0");
@@ -100,13 +97,12 @@ static void a_cache_without_named_frames(void **state)
 
 /* If each token is an iteration, no block survives many calls. The chain of growing blocks is the
  * evidence, also for the block that the first of them replaced. */
-static void a_cache_that_grows(void **state)
+TEST(a_cache_that_grows)
 {
     enum { LAYERS = 3, TOKENS = 5 };
     struct program p;
     uint64_t cache[LAYERS], prompt = 0;
 
-    (void)state;
     for (int trains = 0; trains < 2; trains++) {
         begin(&p);
         for (int token = 0; token < TOKENS; token++) {
@@ -135,12 +131,11 @@ static void a_cache_that_grows(void **state)
 }
 
 /* A run that fails in its first iteration: blocks that unwinding frees may be activations. */
-static void death_after_many_calls(void **state)
+TEST(death_after_many_calls)
 {
     struct program p;
     uint64_t block[2];
 
-    (void)state;
     begin(&p);
     enter(&p, "request#0");
     enter(&p, "forward");
@@ -161,12 +156,11 @@ static void death_after_many_calls(void **state)
 
 /* Each request has one latent, with the same size in all requests: it is no cache. Keys and values
  * have at least 1 MiB, so their blocks may have tails. */
-static void one_block_in_each_request(void **state)
+TEST(one_block_in_each_request)
 {
     struct program p;
     uint64_t latents[3], keys[3], values[3];
 
-    (void)state;
     begin(&p);
     for (int request = 0; request < 3; request++) {
         const char *name = request == 0 ? "request#0" : request == 1 ? "request#1" : "request#2";
@@ -199,13 +193,12 @@ static void one_block_in_each_request(void **state)
 
 /* A request moves the model to the device and calls it repeatedly. The call of an outer module that
  * includes a layer does the same. */
-static void modules_moved_over_calls(void **state)
+TEST(modules_moved_over_calls)
 {
     struct program p;
     uint64_t weights[2], layer, activation;
     uint32_t move, call;
 
-    (void)state;
     begin(&p);
     move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
     call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
@@ -232,13 +225,12 @@ static void modules_moved_over_calls(void **state)
 }
 
 /* One layer at a time is on the device: 14 GB of model, 1 GB of memory. */
-static void layers_moved_one_at_a_time(void **state)
+TEST(layers_moved_one_at_a_time)
 {
     struct program p;
     uint64_t first, second, batch;
     uint32_t move;
 
-    (void)state;
     begin(&p);
     move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
     first = born_by(&p, move, 4096);
@@ -265,12 +257,11 @@ static void layers_moved_one_at_a_time(void **state)
 
 /* With a library's cache, other blocks that survive many calls are no cache: a batch, an encoder's
  * output. */
-static void other_blocks_with_a_library_cache(void **state)
+TEST(other_blocks_with_a_library_cache)
 {
     struct program p;
     uint64_t cache, batch;
 
-    (void)state;
     begin(&p);
     enter(&p, "request#0");
     batch = born(&p);
@@ -293,7 +284,7 @@ static void other_blocks_with_a_library_cache(void **state)
  * one line or by two. Other numbers of blocks may be batches. So may these if the layers have few
  * parameters, or if each call makes a block of that size. Blocks between those of the model are its
  * parameters. */
-static void a_cache_made_before_the_loop(void **state)
+TEST(a_cache_made_before_the_loop)
 {
     enum { LAYERS = 4 };
     static const struct {
@@ -313,7 +304,6 @@ static void a_cache_made_before_the_loop(void **state)
         {"make_values", true, false, true, 6, 4096, MT_ROLE_INPUTS},
     };
 
-    (void)state;
     for (size_t n = 0; n < MT_ARRAY_LEN(programs); n++) {
         const int blocks = programs[n].values ? 2 * LAYERS : LAYERS;
         struct program p;
@@ -353,7 +343,7 @@ static void a_cache_made_before_the_loop(void **state)
 /* One block for each parameter, all replaced in the second turn: an estimate that the program
  * updates. Few blocks, or blocks of few sizes, may be batches, also if a parameter has their size.
  * What the last turn frees was there while the model worked. */
-static void a_block_for_each_parameter(void **state)
+TEST(a_block_for_each_parameter)
 {
     static const struct {
         int count, sizes, turns;
@@ -363,7 +353,6 @@ static void a_block_for_each_parameter(void **state)
         {16, 2, 3, MT_ROLE_INPUTS}, {16, 3, 2, MT_ROLE_PARAMETERS},
     };
 
-    (void)state;
     for (size_t n = 0; n < MT_ARRAY_LEN(programs); n++) {
         const int count = programs[n].count;
         struct program p;
@@ -393,19 +382,5 @@ static void a_block_for_each_parameter(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inference),
-        cmocka_unit_test(frames_of_a_cache),
-        cmocka_unit_test(a_cache_without_named_frames),
-        cmocka_unit_test(a_cache_that_grows),
-        cmocka_unit_test(a_cache_made_before_the_loop),
-        cmocka_unit_test(a_block_for_each_parameter),
-        cmocka_unit_test(death_after_many_calls),
-        cmocka_unit_test(one_block_in_each_request),
-        cmocka_unit_test(layers_moved_one_at_a_time),
-        cmocka_unit_test(modules_moved_over_calls),
-        cmocka_unit_test(other_blocks_with_a_library_cache),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

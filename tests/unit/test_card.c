@@ -60,9 +60,8 @@ static void expect_words(const char *wanted)
 
 /* CUDA's own share is that of the sample of highest use, not the largest of all: a sample that is
  * taken while the program allocates shows that memory twice. */
-static void the_three_parts_have_one_unit(void **state)
+TEST_WITH(the_three_parts_have_one_unit, fill, NULL)
 {
-    (void)state;
     expect_words("about 9.25 GiB = PyTorch 8.00 + other libraries 0.50 + CUDA 0.75");
     report.driver_count = 0;
     expect_words("about 9.00 GiB = PyTorch 8.00 + CUDA 1.00 (assumed)");
@@ -73,12 +72,11 @@ static void the_three_parts_have_one_unit(void **state)
                  "middle of the run");
 }
 
-static void no_card_for_host_memory_or_missing_requests(void **state)
+TEST_WITH(no_card_for_host_memory_or_missing_requests, fill, NULL)
 {
     struct mt_xla_use xla = {.requests_missing = true};
     struct mt_card_use use;
 
-    (void)state;
     device.xla = &xla;
     assert_false(mt_card_use_of(&report, &device, &use));
     device.xla = NULL;
@@ -87,22 +85,20 @@ static void no_card_for_host_memory_or_missing_requests(void **state)
     assert_false(mt_card_use_of(&report, &device, &use));
 }
 
-static void a_refusal_of_the_driver_is_a_doubt(void **state)
+TEST_WITH(a_refusal_of_the_driver_is_a_doubt, fill, NULL)
 {
     const struct mt_driver_failure failure = {.request_bytes = MT_GIB};
 
-    (void)state;
     driver.fatal = &failure;
     expect_words("at least 9.25 GiB = PyTorch 8.00 + other libraries 0.50 + CUDA 0.75: the driver "
                  "refused a request");
 }
 
-static void a_card_fits_if_it_has_all_bytes(void **state)
+TEST_WITH(a_card_fits_if_it_has_all_bytes, fill, NULL)
 {
     const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
     struct mt_card_use use = {.bytes = 10 * MT_GIB};
 
-    (void)state;
     assert_true(mt_card_use_fits(&use, &card));
     use.bytes++;
     assert_false(mt_card_use_fits(&use, &card));
@@ -113,9 +109,8 @@ static void expect_kind(enum mt_oom_kind kind)
     assert_int_equal(mt_oom_why_of(&report, &device, &oom).kind, kind);
 }
 
-static void the_reason_is_decided(void **state)
+TEST_WITH(the_reason_is_decided, fill, NULL)
 {
-    (void)state;
     device.oom_answer = &answer;
     expect_kind(MT_OOM_CARD_FULL_BY); /* the size of the card is not in the trace */
     device.total_memory_bytes = 9 * MT_GIB;
@@ -134,9 +129,8 @@ static void the_reason_is_decided(void **state)
     expect_kind(MT_OOM_IMPOSSIBLE);
 }
 
-static void a_larger_step_is_named(void **state)
+TEST_WITH(a_larger_step_is_named, fill, NULL)
 {
-    (void)state;
     steps[0] = (struct mt_step_use){.end_event = 40, .peak = {.allocated = 3 * MT_GIB}};
     steps[1] = (struct mt_step_use){.begin_event = 41, .end_event = 60};
     device.steps = steps;
@@ -146,9 +140,8 @@ static void a_larger_step_is_named(void **state)
     assert_float_equal(mt_oom_why_of(&report, &device, &oom).times_last_step, 0, 0);
 }
 
-static void the_first_forward_pass_is_named(void **state)
+TEST_WITH(the_first_forward_pass_is_named, fill, NULL)
 {
-    (void)state;
     device.peak_role_bytes[MT_ROLE_PARAMETERS] = 2 * MT_GIB;
     device.peak_role_bytes[MT_ROLE_ACTIVATIONS] = 4 * MT_GIB;
     assert_int_equal(mt_oom_why_of(&report, &device, &oom).to_come_bytes, 2 * MT_GIB);
@@ -161,15 +154,5 @@ static void the_first_forward_pass_is_named(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_three_parts_have_one_unit, fill),
-        cmocka_unit_test_setup(no_card_for_host_memory_or_missing_requests, fill),
-        cmocka_unit_test_setup(a_refusal_of_the_driver_is_a_doubt, fill),
-        cmocka_unit_test_setup(a_card_fits_if_it_has_all_bytes, fill),
-        cmocka_unit_test_setup(the_reason_is_decided, fill),
-        cmocka_unit_test_setup(a_larger_step_is_named, fill),
-        cmocka_unit_test_setup(the_first_forward_pass_is_named, fill),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

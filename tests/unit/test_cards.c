@@ -13,9 +13,8 @@ static void finds(const char *word, const char *name)
     assert_null(near);
 }
 
-static void common_spellings_of_names_are_found(void **state)
+TEST(common_spellings_of_names_are_found)
 {
-    (void)state;
     finds("H200", "H200 141 GB");
     finds("h200", "H200 141 GB");
     finds("A100-80GB", "A100 80 GB");
@@ -26,11 +25,10 @@ static void common_spellings_of_names_are_found(void **state)
     finds("l4", "L4 24 GB");
 }
 
-static void an_ambiguous_name_is_refused(void **state)
+TEST(an_ambiguous_name_is_refused)
 {
     const char *near;
 
-    (void)state;
     assert_null(mt_card_find("A100", &near)); /* there are two */
     assert_string_equal(near, "A100 80 GB");
     assert_null(mt_card_find("H20O", &near));
@@ -40,12 +38,11 @@ static void an_ambiguous_name_is_refused(void **state)
     assert_null(mt_card_find("", &near));
 }
 
-static void table_is_sorted(void **state)
+TEST(table_is_sorted)
 {
     const struct mt_card *card, *found;
     const char *near;
 
-    (void)state;
     for (card = mt_cards; card->name; card++) {
         assert_true(card == mt_cards || card[-1].memory_bytes <= card->memory_bytes);
         assert_in_range(card->capability_major, 7, 12);
@@ -59,11 +56,5 @@ static void table_is_sorted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(common_spellings_of_names_are_found),
-        cmocka_unit_test(an_ambiguous_name_is_refused),
-        cmocka_unit_test(table_is_sorted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -42,11 +42,10 @@ static int end(void **state)
     return system(command);
 }
 
-static void version_2_has_the_lowest_limit_of_all_ancestors(void **state)
+TEST_WITH(version_2_has_the_lowest_limit_of_all_ancestors, begin, end)
 {
     uint64_t kills;
 
-    (void)state;
     put("/proc/self/cgroup", "0::/user.slice/job_7/task\n");
     put("/sys/fs/cgroup/memory.max", "1000000\n"); /* as in a container */
     put("/sys/fs/cgroup/user.slice/memory.max", "max\n");
@@ -61,11 +60,10 @@ static void version_2_has_the_lowest_limit_of_all_ancestors(void **state)
     assert_int_equal(kills, 1);
 }
 
-static void a_group_without_the_controller_uses_its_parent(void **state)
+TEST_WITH(a_group_without_the_controller_uses_its_parent, begin, end)
 {
     uint64_t kills;
 
-    (void)state;
     put("/proc/self/cgroup", "0::/system.slice/job_7/task/\n");
     put("/sys/fs/cgroup/system.slice/job_7/memory.max", "4096\n");
     put("/sys/fs/cgroup/system.slice/job_7/memory.events", "oom_kill 2\n");
@@ -76,11 +74,10 @@ static void a_group_without_the_controller_uses_its_parent(void **state)
     assert_int_equal(kills, 2);
 }
 
-static void version_1_files_are_read(void **state)
+TEST_WITH(version_1_files_are_read, begin, end)
 {
     uint64_t kills;
 
-    (void)state;
     put("/proc/self/cgroup", "5:cpuset:/\n4:cpu,memory:/slurm/job_7\n1:name=systemd:/\n0::/\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("/sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "9223372036854771712\n");
@@ -92,11 +89,10 @@ static void version_1_files_are_read(void **state)
     assert_int_equal(kills, 5);
 }
 
-static void a_container_sees_its_group_as_the_root(void **state)
+TEST_WITH(a_container_sees_its_group_as_the_root, begin, end)
 {
     uint64_t kills;
 
-    (void)state;
     put("/proc/self/cgroup", "0::/kubepods/pod1/abc\n"); /* a path of the host */
     put("/sys/fs/cgroup/memory.max", "2147483648\n");
     put("/sys/fs/cgroup/memory.events", "oom_kill 0\n");
@@ -105,7 +101,7 @@ static void a_container_sees_its_group_as_the_root(void **state)
     assert_int_equal(kills, 0);
 }
 
-static void hostile_files_are_ignored(void **state)
+TEST_WITH(hostile_files_are_ignored, begin, end)
 {
     static const char *const groups[] = {
         "",       "0",        "0:",          "0::",    "0::/../../etc", ":::::",
@@ -113,7 +109,6 @@ static void hostile_files_are_ignored(void **state)
     uint64_t kills;
     char many[9000];
 
-    (void)state;
     assert_int_equal(mt_cgroup_limit_bytes(root), 0); /* no such files at all */
     assert_false(mt_cgroup_oom_kills(root, &kills));
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
@@ -132,9 +127,8 @@ static void hostile_files_are_ignored(void **state)
     assert_int_equal(mt_cgroup_limit_bytes(root), 0);
 }
 
-static void a_path_outside_of_the_root_is_not_followed(void **state)
+TEST_WITH(a_path_outside_of_the_root_is_not_followed, begin, end)
 {
-    (void)state;
     put("/proc/self/cgroup", "0::/a/../../outside\n");
     put("/sys/fs/outside/memory.max", "1\n");
     put("/sys/fs/outside/memory.events", "oom_kill 1\n");
@@ -144,15 +138,5 @@ static void a_path_outside_of_the_root_is_not_followed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(version_2_has_the_lowest_limit_of_all_ancestors, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(a_group_without_the_controller_uses_its_parent, begin, end),
-        cmocka_unit_test_setup_teardown(version_1_files_are_read, begin, end),
-        cmocka_unit_test_setup_teardown(a_container_sees_its_group_as_the_root, begin, end),
-        cmocka_unit_test_setup_teardown(hostile_files_are_ignored, begin, end),
-        cmocka_unit_test_setup_teardown(a_path_outside_of_the_root_is_not_followed, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -16,11 +16,10 @@ static enum mt_status checked(struct mt_error *error, int value)
     return MT_OK;
 }
 
-static void check_returns_place_and_expression(void **state)
+TEST(check_returns_place_and_expression)
 {
     struct mt_error error = {0};
 
-    (void)state;
     assert_int_equal(checked(&error, 2), MT_OK);
     assert_int_equal(checked(NULL, 3), MT_ERR_INTERNAL);
     assert_int_equal(checked(&error, 3), MT_ERR_INTERNAL);
@@ -60,12 +59,11 @@ static void report_internal(void)
     _exit(mt_report_error("run.trace", &error));
 }
 
-static void a_person_reads_one_line(void **state)
+TEST(a_person_reads_one_line)
 {
     char text[1024];
     int status = in_child(report_internal, text, sizeof text);
 
-    (void)state;
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), MT_EXIT_INTERNAL);
     assert_non_null(strstr(text, "memtrace: internal error with 'run.trace': value < 3 is false"));
@@ -101,12 +99,11 @@ static void stop_by_unsound(void)
     MT_ASSERT_SOUND(is_sound(2, &why), why);
 }
 
-static void assertions_stop_builds_that_have_them(void **state)
+TEST(assertions_stop_builds_that_have_them)
 {
     char text[1024];
     int status = in_child(stop_by_assert, text, sizeof text);
 
-    (void)state;
 #ifdef MEMTRACE_ASSERT
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
@@ -125,13 +122,12 @@ static void assertions_stop_builds_that_have_them(void **state)
 }
 
 #ifdef MEMTRACE_ASSERT
-static void checks_cost_a_fraction_of_the_work(void **state)
+TEST(checks_cost_a_fraction_of_the_work)
 {
     const uint64_t cost = 1000, operations = 1000000;
     struct mt_check_pace pace = {0}, again = {0};
     uint64_t i, due = 0;
 
-    (void)state;
     for (i = 0; i < operations; i++) {
         bool is_due = mt_check_is_due(&pace, cost);
         assert_int_equal(mt_check_is_due(&again, cost), is_due);
@@ -143,13 +139,5 @@ static void checks_cost_a_fraction_of_the_work(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_returns_place_and_expression),
-        cmocka_unit_test(a_person_reads_one_line),
-        cmocka_unit_test(assertions_stop_builds_that_have_them),
-#ifdef MEMTRACE_ASSERT
-        cmocka_unit_test(checks_cost_a_fraction_of_the_work),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

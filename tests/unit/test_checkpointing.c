@@ -25,9 +25,8 @@ static const char *advice_for(const char *function, const char *file)
     return advice_in(function, file, NULL);
 }
 
-static void libraries_have_a_switch(void **unused)
+TEST(libraries_have_a_switch)
 {
-    (void)unused;
     assert_non_null(strstr(advice_for("LlamaMLP.forward", "/v/site-packages/transformers/models/"
                                                           "llama/modeling_llama.py"),
                            "gradient_checkpointing_enable()"));
@@ -40,9 +39,8 @@ static void libraries_have_a_switch(void **unused)
 }
 
 /* model.gradient_checkpointing_enable() raises an error in RT-DETR, not in DETR. */
-static void models_without_a_switch(void **unused)
+TEST(models_without_a_switch)
 {
-    (void)unused;
     assert_null(strstr(advice_for("f", "/v/transformers/models/rt_detr/modeling_rt_detr.py"),
                        "gradient_checkpointing_enable()"));
     assert_non_null(strstr(advice_for("f", "/v/transformers/models/detr/modeling_detr.py"),
@@ -50,11 +48,10 @@ static void models_without_a_switch(void **unused)
 }
 
 /* Adds a frame of the Trainer of transformers to the stacks. */
-static void trainers_have_words_of_their_own(void **unused)
+TEST(trainers_have_words_of_their_own)
 {
     static const char llama[] = "/v/transformers/models/llama/modeling_llama.py";
 
-    (void)unused;
     assert_null(strstr(advice_for("LlamaMLP.forward", llama), "TrainingArguments"));
     (void)advice_for("train", "/v/transformers/trainer.py");
     assert_string_equal(advice_for("LlamaMLP.forward", llama),
@@ -88,13 +85,12 @@ static void expect_change(const char *expected)
         assert_true(!expected && !change);
 }
 
-static void layers_that_repeat_are_checkpointed(void **unused)
+TEST(layers_that_repeat_are_checkpointed)
 {
     struct mt_module_repeat named[] = {{"Net/Block", 12, 60}, {"Net/Other", 4, 10}};
     struct mt_module_repeat lines[] = {{"net.py:60/net.py:65/net.py:56", 12, 60}};
     struct mt_module_repeat own[] = {{"net.py:46", 50, 60}};
 
-    (void)unused;
     assert_non_null(strstr(advice_of_model("Net/Head", 20, named, 2),
                            "around each of the 12 layers Block; or torch.autograd"));
     expect_change("checkpoint=Block");
@@ -110,11 +106,10 @@ static void layers_that_repeat_are_checkpointed(void **unused)
 }
 
 /* Around the whole model, backward needs as much as without. */
-static void the_whole_model_is_not_checkpointed(void **unused)
+TEST(the_whole_model_is_not_checkpointed)
 {
     struct mt_module_repeat small[] = {{"Net/Block", 12, 10}};
 
-    (void)unused;
     assert_null(strstr(advice_for("Net.forward", "/home/me/net.py"), "utils.checkpoint"));
     assert_null(strstr(advice_of_model("Net/Head", 20, NULL, 0), "utils.checkpoint"));
     assert_non_null(strstr(advice_of_model("Net/Head", 50, NULL, 0), "around Head;"));
@@ -126,14 +121,7 @@ static void the_whole_model_is_not_checkpointed(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(libraries_have_a_switch),
-        cmocka_unit_test(models_without_a_switch),
-        cmocka_unit_test(trainers_have_words_of_their_own),
-        cmocka_unit_test(layers_that_repeat_are_checkpointed),
-        cmocka_unit_test(the_whole_model_is_not_checkpointed),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_tests_of_file(NULL, NULL);
 
     mt_symbols_release(&symbols);
     mt_arena_release(&arena);

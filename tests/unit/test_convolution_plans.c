@@ -70,25 +70,22 @@ static void check(const char *name, int version, enum workspace_source without,
     assert_int_equal(sim_workspace_unasked(&convolution).source, without);
 }
 
-static void the_table_applies_to_its_card_and_version(void **state)
+TEST(the_table_applies_to_its_card_and_version)
 {
-    (void)state;
     workspace = (struct convolution_workspace){5, WORKSPACE_MEASURED};
     check("NVIDIA H200", 91900, WORKSPACE_MEASURED, WORKSPACE_MEASURED);
     check("NVIDIA H200", 91002, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
     check("NVIDIA A100-SXM4-80GB", 91900, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
 }
 
-static void other_shapes_are_requested_from_cudnn(void **state)
+TEST(other_shapes_are_requested_from_cudnn)
 {
-    (void)state;
     workspace = (struct convolution_workspace){5, WORKSPACE_BY_RULE};
     check("NVIDIA H200", 91900, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
 }
 
-static void invalid_shapes_are_not_requested(void **state)
+TEST(invalid_shapes_are_not_requested)
 {
-    (void)state;
     questions = 0;
     workspace = (struct convolution_workspace){0, WORKSPACE_GUESSED};
     check("NVIDIA H200", 91900, WORKSPACE_GUESSED, WORKSPACE_GUESSED);
@@ -97,10 +94,5 @@ static void invalid_shapes_are_not_requested(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_applies_to_its_card_and_version),
-        cmocka_unit_test(other_shapes_are_requested_from_cudnn),
-        cmocka_unit_test(invalid_shapes_are_not_requested),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

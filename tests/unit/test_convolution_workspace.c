@@ -28,23 +28,21 @@ static struct convolution square(int64_t n, int64_t channels, int64_t size, bool
     return c;
 }
 
-static void measured_shapes_have_measured_workspaces(void **state)
+TEST(measured_shapes_have_measured_workspaces)
 {
     struct convolution c = square(16, 128, 28, false);
 
-    (void)state;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 13434896);
     c.kind = CONVOLUTION_FILTER;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 17564327);
     assert_int_equal(sim_convolution_workspace(&c).source, WORKSPACE_MEASURED);
 }
 
-static void others_copy_their_operands(void **state)
+TEST(others_copy_their_operands)
 {
     struct convolution c = square(5, 128, 20, false);
     int64_t x = INT64_C(5) * 128 * 20 * 20 * 4, w = INT64_C(128) * 128 * 9 * 4;
 
-    (void)state;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 2 * x + w + 16);
     assert_int_equal(sim_convolution_workspace(&c).source, WORKSPACE_BY_RULE);
     c = square(5, 128, 20, true);
@@ -53,11 +51,10 @@ static void others_copy_their_operands(void **state)
 
 /* The rule: convolutions that are matrix products sum their filter gradient; groups of one channel
  * and channels-last layouts copy nothing. */
-static void some_copy_nothing(void **state)
+TEST(some_copy_nothing)
 {
     struct convolution c = square(5, 128, 20, false);
 
-    (void)state;
     c.w.sizes[2] = c.w.sizes[3] = 1;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
     c.kind = CONVOLUTION_FILTER;
@@ -68,23 +65,21 @@ static void some_copy_nothing(void **state)
 }
 
 /* In half precision, three channels are padded to four. */
-static void few_channels_are_padded(void **state)
+TEST(few_channels_are_padded)
 {
     struct convolution c = square(5, 3, 20, false);
     int64_t pixels = INT64_C(5) * 20 * 20;
 
-    (void)state;
     c.w.sizes[0] = c.y.sizes[1] = 64;
     c.x.element_bytes = c.w.element_bytes = c.y.element_bytes = 2;
     assert_int_equal(sim_convolution_workspace(&c).bytes,
                      pixels * 4 * 2 + pixels * 64 * 2 + 64 * 4 * 9 * 2 + 16);
 }
 
-static void invalid_shapes_need_nothing(void **state)
+TEST(invalid_shapes_need_nothing)
 {
     struct convolution c = square(16, 128, 28, false);
 
-    (void)state;
     c.x.sizes[0] = -1;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
     assert_int_equal(sim_convolution_workspace(&c).source, WORKSPACE_GUESSED);
@@ -97,11 +92,10 @@ static void invalid_shapes_need_nothing(void **state)
 }
 
 /* A sum of products that overflows 64 bits: a batch as large as a filter. */
-static void sizes_that_overflow_need_nothing(void **state)
+TEST(sizes_that_overflow_need_nothing)
 {
     struct convolution c = square(1, 1 << 20, 8, false);
 
-    (void)state;
     c.kind = CONVOLUTION_FILTER;
     c.w.sizes[2] = c.w.sizes[3] = 1;
     c.x.sizes[0] = c.y.sizes[0] = INT64_C(1) << 27;
@@ -113,13 +107,5 @@ static void sizes_that_overflow_need_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(measured_shapes_have_measured_workspaces),
-        cmocka_unit_test(others_copy_their_operands),
-        cmocka_unit_test(some_copy_nothing),
-        cmocka_unit_test(few_channels_are_padded),
-        cmocka_unit_test(invalid_shapes_need_nothing),
-        cmocka_unit_test(sizes_that_overflow_need_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -75,11 +75,10 @@ static pid_t asker_process(void)
     return beginning.asker;
 }
 
-static void configurations_come_in_order(void **state)
+TEST_WITH(configurations_come_in_order, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     assert_true(ask(5, &answer));
     assert_int_equal(answer.count, 2);
     assert_int_equal(answer.configurations[0].workspace_bytes, 48);
@@ -99,12 +98,11 @@ static void configurations_come_in_order(void **state)
 
 /* 1 device and 20 others: two tensors of six, geometry, operation, graph, heuristics,
  * configurations. */
-static void descriptors_are_destroyed(void **state)
+TEST_WITH(descriptors_are_destroyed, begin, NULL)
 {
     struct cudnn_answer answer;
     int64_t before;
 
-    (void)state;
     assert_true(ask(FAKE_LEAKS, &answer));
     before = answer.configurations[0].workspace_bytes;
     assert_true(ask(1, &answer));
@@ -113,22 +111,20 @@ static void descriptors_are_destroyed(void **state)
     assert_int_equal(answer.configurations[1].workspace_bytes, before);
 }
 
-static void no_driver_is_opened(void **state)
+TEST_WITH(no_driver_is_opened, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     assert_true(ask(FAKE_DRIVER, &answer));
     assert_int_equal(answer.count, 2);
     assert_int_equal(answer.configurations[0].workspace_bytes, 100); /* no device */
 }
 
-static void the_child_inherits_nothing(void **state)
+TEST_WITH(the_child_inherits_nothing, begin, NULL)
 {
     struct cudnn_answer answer;
     int left_open = dup2(STDERR_FILENO, 9);
 
-    (void)state;
     setenv("LD_PRELOAD", "", 1);
     assert_true(ask(FAKE_ENVIRONMENT, &answer));
     assert_int_equal(answer.configurations[0].workspace_bytes, 0);
@@ -144,11 +140,10 @@ static void count_signal(int signal)
     child_signals++;
 }
 
-static void wait_of_the_program_does_not_see_it(void **state)
+TEST_WITH(wait_of_the_program_does_not_see_it, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     signal(SIGCHLD, count_signal);
     assert_true(ask(5, &answer));
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -162,11 +157,10 @@ static void wait_of_the_program_does_not_see_it(void **state)
     signal(SIGCHLD, SIG_DFL);
 }
 
-static void a_crash_fails_one_query(void **state)
+TEST_WITH(a_crash_fails_one_query, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     assert_true(ask(5, &answer));
     pid_t first = asker_process();
     assert_false(ask(FAKE_CRASH, &answer));
@@ -179,11 +173,10 @@ static void a_crash_fails_one_query(void **state)
     assert_int_equal(asker.socket, NO_SOCKET);
 }
 
-static void a_hang_ends_in_time(void **state)
+TEST_WITH(a_hang_ends_in_time, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     assert_true(ask(5, &answer));
     pid_t first = asker_process();
     timeout_ms = 100;
@@ -195,11 +188,10 @@ static void a_hang_ends_in_time(void **state)
     assert_true(has_ended(first));
 }
 
-static void an_old_library_is_queried_once(void **state)
+TEST_WITH(an_old_library_is_queried_once, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     device_text = FAKE_OLD_DEVICE;
     assert_false(ask(5, &answer));
     assert_true(asker.cannot_plan);
@@ -209,11 +201,10 @@ static void an_old_library_is_queried_once(void **state)
     assert_int_equal(asker.questions, questions);
 }
 
-static void without_library_or_program_there_is_no_answer(void **state)
+TEST_WITH(without_library_or_program_there_is_no_answer, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     use(ASKER, "/nowhere/libcudnn_graph.so.9");
     assert_false(ask(5, &answer));
     begin(NULL);
@@ -225,7 +216,7 @@ static void without_library_or_program_there_is_no_answer(void **state)
     assert_int_equal(asker.questions, 0);
 }
 
-static void malformed_answers_are_refused(void **state)
+TEST_WITH(malformed_answers_are_refused, begin, NULL)
 {
     static const char *const kinds[] = {"/play/mark", "/play/number", "/play/count", "/play/state",
                                         "/play/short"};
@@ -245,11 +236,10 @@ static void malformed_answers_are_refused(void **state)
 }
 
 /* A program may close files that it did not open, and open others with the same numbers. */
-static void a_reused_file_number_is_left_alone(void **state)
+TEST_WITH(a_reused_file_number_is_left_alone, begin, NULL)
 {
     struct cudnn_answer answer;
 
-    (void)state;
     assert_true(ask(5, &answer));
     int place = asker.socket;
     int other = open("/dev/null", O_RDWR);
@@ -261,13 +251,12 @@ static void a_reused_file_number_is_left_alone(void **state)
 }
 
 /* Otherwise, the program's next output would go to the child. */
-static void standard_streams_are_not_used(void **state)
+TEST_WITH(standard_streams_are_not_used, begin, NULL)
 {
     struct cudnn_answer answer;
     int status = -1;
     pid_t child = fork();
 
-    (void)state;
     if (child == 0) {
         close(STDIN_FILENO);
         close(STDOUT_FILENO);
@@ -280,12 +269,11 @@ static void standard_streams_are_not_used(void **state)
     assert_int_equal(status, 0);
 }
 
-static void a_child_of_fork_has_its_own(void **state)
+TEST_WITH(a_child_of_fork_has_its_own, begin, NULL)
 {
     struct cudnn_answer answer;
     int status = -1;
 
-    (void)state;
     assert_true(ask(5, &answer));
     pid_t first = asker_process(), child = fork();
     if (child == 0) {
@@ -301,12 +289,11 @@ static void a_child_of_fork_has_its_own(void **state)
 }
 
 /* However a program ends, even if a child of it lives on with its files. */
-static void it_ends_with_the_program(void **state)
+TEST_WITH(it_ends_with_the_program, begin, NULL)
 {
     int ends_of_pipe[2], stays[2];
     pid_t process = 0, child;
 
-    (void)state;
     assert_int_equal(pipe(ends_of_pipe), 0);
     assert_int_equal(pipe(stays), 0);
     child = fork();
@@ -357,21 +344,5 @@ static int play(const char *how)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(configurations_come_in_order, begin),
-        cmocka_unit_test_setup(descriptors_are_destroyed, begin),
-        cmocka_unit_test_setup(no_driver_is_opened, begin),
-        cmocka_unit_test_setup(the_child_inherits_nothing, begin),
-        cmocka_unit_test_setup(wait_of_the_program_does_not_see_it, begin),
-        cmocka_unit_test_setup(a_crash_fails_one_query, begin),
-        cmocka_unit_test_setup(a_hang_ends_in_time, begin),
-        cmocka_unit_test_setup(an_old_library_is_queried_once, begin),
-        cmocka_unit_test_setup(without_library_or_program_there_is_no_answer, begin),
-        cmocka_unit_test_setup(malformed_answers_are_refused, begin),
-        cmocka_unit_test_setup(a_reused_file_number_is_left_alone, begin),
-        cmocka_unit_test_setup(standard_streams_are_not_used, begin),
-        cmocka_unit_test_setup(a_child_of_fork_has_its_own, begin),
-        cmocka_unit_test_setup(it_ends_with_the_program, begin),
-    };
-    return count == 4 ? play(arguments[1]) : cmocka_run_group_tests(tests, NULL, end);
+    return count == 4 ? play(arguments[1]) : run_tests_of_file(NULL, end);
 }

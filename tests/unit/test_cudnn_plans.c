@@ -127,11 +127,10 @@ static int64_t by_rule(int64_t batch)
     return bytes;
 }
 
-static void every_proposal_is_a_plan(void **state)
+TEST(every_proposal_is_a_plan)
 {
     descriptor asked = heuristics(5, 1, 0), configurations[2];
 
-    (void)state;
     assert_int_equal(count_of(asked), 2);
     take(asked, 2, configurations);
     assert_int_equal(workspace_of(configurations[0]), 48);
@@ -141,11 +140,10 @@ static void every_proposal_is_a_plan(void **state)
     give_back();
 }
 
-static void only_the_first_is_returned_if_one_is_requested(void **state)
+TEST(only_the_first_is_returned_if_one_is_requested)
 {
     descriptor configuration;
 
-    (void)state;
     take(heuristics(6, 1, 0), 1, &configuration);
     assert_int_equal(workspace_of(configuration), 49);
     give_back();
@@ -153,24 +151,22 @@ static void only_the_first_is_returned_if_one_is_requested(void **state)
 
 /* 32 tiles of 38 steps on 132 multiprocessors: each tile is split in two and has a flag. On the 18
  * multiprocessors that a described card has per cluster, the last 14 tiles are not split. */
-static void workspace_of_split_tiles_is_added(void **state)
+TEST(workspace_of_split_tiles_is_added)
 {
     descriptor configuration;
 
-    (void)state;
     take(heuristics(FAKE_STREAM_K, 1, 0), 1, &configuration);
     assert_int_equal(workspace_of(configuration), 53 + 32 * (2 * 65536 + 4));
     give_back();
 }
 
 /* Graphs of several operations, heuristics of last resort, convolutions without a proposal. */
-static void other_convolutions_have_one_plan_by_the_rule(void **state)
+TEST(other_convolutions_have_one_plan_by_the_rule)
 {
     const descriptor asked[] = {heuristics(5, 2, 0), heuristics(5, 1, FALLBACK),
                                 heuristics(FAKE_NOTHING, 1, 0)};
     const int64_t batches[] = {5, 5, FAKE_NOTHING};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(asked); i++) {
         descriptor configuration;
 
@@ -198,11 +194,10 @@ static int64_t attention(int64_t heads_of_keys, int products)
 }
 
 /* The forward pass has two products, the backward pass five. */
-static void shared_keys_have_gradients_of_each_head(void **state)
+TEST(shared_keys_have_gradients_of_each_head)
 {
     const int64_t gradients = 2 * 3 * 4 * 20 * 20 * (int64_t)sizeof(float);
 
-    (void)state;
     assert_int_equal(attention(2, 2), 256);
     assert_int_equal(attention(4, 5), 256);
     assert_int_equal(attention(2, 5), 256 + gradients);
@@ -227,12 +222,5 @@ static int open_library(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_proposal_is_a_plan),
-        cmocka_unit_test(only_the_first_is_returned_if_one_is_requested),
-        cmocka_unit_test(workspace_of_split_tiles_is_added),
-        cmocka_unit_test(other_convolutions_have_one_plan_by_the_rule),
-        cmocka_unit_test(shared_keys_have_gradients_of_each_head),
-    };
-    return cmocka_run_group_tests(tests, open_library, NULL);
+    return run_tests_of_file(open_library, NULL);
 }

@@ -182,7 +182,7 @@ static void need_sqlite(void)
 
 #define READS "only statements that read are allowed"
 
-static void statements_only_read(void **state)
+TEST(statements_only_read)
 {
     static const struct {
         const char *sql, *text;
@@ -236,7 +236,6 @@ static void statements_only_read(void **state)
     };
     struct contents before;
 
-    (void)state;
     need_sqlite();
     make_database(NULL);
     before = read_file();
@@ -248,7 +247,7 @@ static void statements_only_read(void **state)
     free(before.bytes);
 }
 
-static void what_reads_is_answered(void **state)
+TEST(what_reads_is_answered)
 {
     static const struct {
         const char *sql;
@@ -266,7 +265,6 @@ static void what_reads_is_answered(void **state)
          1},
     };
 
-    (void)state;
     need_sqlite();
     make_database(NULL);
     for (size_t i = 0; i < sizeof answered / sizeof *answered; i++) {
@@ -282,7 +280,7 @@ static void what_reads_is_answered(void **state)
 }
 
 /* A database that is ours by its header, but was changed by somebody. */
-static void hostile_databases(void **state)
+TEST(hostile_databases)
 {
     static const char hostile[] =
         "CREATE VIEW endless AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
@@ -296,7 +294,6 @@ static void hostile_databases(void **state)
     struct mt_error error;
     struct answer answer;
 
-    (void)state;
     need_sqlite();
     make_database(hostile);
     before = read_file();
@@ -314,13 +311,12 @@ static void hostile_databases(void **state)
 }
 
 /* SQLite would make two files beside a file in WAL mode. */
-static void wal_leaves_nothing(void **state)
+TEST(wal_leaves_nothing)
 {
     struct contents before;
     struct mt_error error;
     struct answer answer;
 
-    (void)state;
     need_sqlite();
     make_database(NULL);
     before = read_file();
@@ -339,13 +335,12 @@ static const char *const asked[] = {
     "SELECT s.*, f.function FROM stacks s JOIN stack_frames f USING(stack) LIMIT 100",
 };
 
-static void damaged_databases(void **state)
+TEST(damaged_databases)
 {
     struct dice dice = {UINT64_C(88172645463325252)};
     struct contents whole, changed;
     unsigned failed = 0;
 
-    (void)state;
     need_sqlite();
     make_database(NULL);
     whole = read_file();
@@ -378,9 +373,8 @@ static void damaged_databases(void **state)
 
 /* Every question that comes with memtrace has a description, is answered, and uses its
  * parameters. */
-static void named_questions(void **state)
+TEST(named_questions)
 {
-    (void)state;
     need_sqlite();
     make_database(NULL);
     for (size_t i = 0; i < mt_named_question_count(); i++) {
@@ -417,11 +411,10 @@ static void expect_parameter(const char *text, enum mt_value_kind kind)
     mt_parameters_release(&parameters);
 }
 
-static void values_of_parameters(void **state)
+TEST(values_of_parameters)
 {
     struct mt_parameters parameters = {.count = 0};
 
-    (void)state;
     expect_parameter("20", MT_VALUE_INTEGER);
     expect_parameter("-9223372036854775807", MT_VALUE_INTEGER);
     expect_parameter("9223372036854775808", MT_VALUE_TEXT);
@@ -454,25 +447,17 @@ static enum mt_status be_late(const struct mt_database_question *question, struc
 }
 
 /* A question has what is left of the importer's time. */
-static void an_importer_says_its_own_limit(void **state)
+TEST(an_importer_says_its_own_limit)
 {
     static const struct mt_database_library late = {.ask = be_late};
     struct mt_source *source = NULL;
     struct mt_error error;
 
-    (void)state;
     assert_int_equal(mt_nsys_read("a.sqlite", &late, &source, &error), MT_ERR_UNSUPPORTED);
     assert_string_equal(error.text, "reading the database took more than 900 s");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statements_only_read), cmocka_unit_test(what_reads_is_answered),
-        cmocka_unit_test(hostile_databases),    cmocka_unit_test(wal_leaves_nothing),
-        cmocka_unit_test(damaged_databases),    cmocka_unit_test(named_questions),
-        cmocka_unit_test(values_of_parameters), cmocka_unit_test(an_importer_says_its_own_limit),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return run_tests_of_file(make_folder, remove_folder);
 }

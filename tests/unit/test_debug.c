@@ -11,9 +11,8 @@ static bool has_passes(const char *list)
     return mt_debug_has(MT_DEBUG_PASSES);
 }
 
-static void topics_match_whole_words(void **unused)
+TEST(topics_match_whole_words)
 {
-    (void)unused;
     assert_int_equal(unsetenv("MEMTRACE_DEBUG"), 0);
     assert_false(mt_debug_has(MT_DEBUG_PASSES));
     assert_false(has_passes(""));
@@ -28,9 +27,5 @@ static void topics_match_whole_words(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(topics_match_whole_words),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

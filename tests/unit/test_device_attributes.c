@@ -33,13 +33,12 @@ static int load(void **state)
     return init(0);
 }
 
-static void attributes_equal_those_of_an_h200(void **state)
+TEST(attributes_equal_those_of_an_h200)
 {
     FILE *file = fopen(MEMTRACE_FIXTURES "/device_attributes/h200.txt", "re");
     int number, value, answer, compared = 0;
     char line[256];
 
-    (void)state;
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         if (*line == '#')
@@ -58,7 +57,5 @@ static void attributes_equal_those_of_an_h200(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(attributes_equal_those_of_an_h200)};
-
-    return cmocka_run_group_tests(tests, load, NULL);
+    return run_tests_of_file(load, NULL);
 }

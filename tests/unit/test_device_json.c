@@ -11,11 +11,10 @@ CUresult cuDriverGetVersion(int *version)
     return CUDA_SUCCESS;
 }
 
-static void h200_description_equals_cudnns(void **state)
+TEST(h200_description_equals_cudnns)
 {
     char json[MAX_DEVICE_JSON];
 
-    (void)state;
     unsetenv("MEMTRACE_SIMULATED_DEVICE");
     choose();
     sim_device_json(json);
@@ -32,9 +31,8 @@ static void h200_description_equals_cudnns(void **state)
         "\"deviceName\":\"NVIDIA H200\"}");
 }
 
-static void every_card_has_a_description(void **state)
+TEST(every_card_has_a_description)
 {
-    (void)state;
     for (const struct mt_card *card = mt_cards; card->name; card++) {
         char json[MAX_DEVICE_JSON], wanted[64];
 
@@ -52,9 +50,5 @@ static void every_card_has_a_description(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(h200_description_equals_cudnns),
-        cmocka_unit_test(every_card_has_a_description),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

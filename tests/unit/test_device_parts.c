@@ -49,13 +49,12 @@ static void serve(struct run *run, const char *cache, const char *file)
     add(run, PYTORCH, MT_EVENT_FREE_COMPLETED, SEGMENT + 140 * MT_MIB, 10 * MT_MIB);
 }
 
-static void parts_sum_to_the_device(void **state)
+TEST(parts_sum_to_the_device)
 {
     struct run run;
     const struct mt_device_parts *found;
     uint64_t sum = 0;
 
-    (void)state;
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     analyze(&run);
@@ -86,12 +85,11 @@ static struct mt_event *sample_of(struct run *run)
 
 /* The context grows while a program runs. At the peak, the nearest sample counts. A larger cache
  * must leave space for the largest context. */
-static void the_context_is_that_of_the_peak(void **state)
+TEST(the_context_is_that_of_the_peak)
 {
     struct run run;
     const struct mt_device_parts *found;
 
-    (void)state;
     begin_served(&run);
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 30 * MT_MIB);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
@@ -109,12 +107,11 @@ static void the_context_is_that_of_the_peak(void **state)
 }
 
 /* A sample below the tracked bytes was taken before an allocation that it should include. */
-static void an_outdated_sample_is_skipped(void **state)
+TEST(an_outdated_sample_is_skipped)
 {
     struct run run;
     const struct mt_device_parts *found;
 
-    (void)state;
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     sample_of(&run)->size_bytes = 200 * MT_MIB;
@@ -128,12 +125,11 @@ static void an_outdated_sample_is_skipped(void **state)
 }
 
 /* Memory that a library allocates after the allocated peak is not available to a larger cache. */
-static void a_cache_leaves_space_for_later_allocations(void **state)
+TEST(a_cache_leaves_space_for_later_allocations)
 {
     struct run run;
     const struct mt_device_parts *found;
 
-    (void)state;
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER + 64 * MT_MIB, 600 * MT_MIB);
@@ -148,11 +144,10 @@ static void a_cache_leaves_space_for_later_allocations(void **state)
 }
 
 /* Failed requests give no information about the largest cache that leaves space for them. */
-static void a_failed_run_has_no_cache_limit(void **state)
+TEST(a_failed_run_has_no_cache_limit)
 {
     struct run run;
 
-    (void)state;
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
@@ -167,9 +162,8 @@ static void a_failed_run_has_no_cache_limit(void **state)
 
 /* If the screen has too few lines: the driver's table repeats the bytes of the parts, so the parts
  * stay. This also holds for a failed run. */
-static void parts_stand_before_the_drivers_table(void **state)
+TEST(parts_stand_before_the_drivers_table)
 {
-    (void)state;
     for (int dies = 0; dies < 2; dies++) {
         struct run run;
 
@@ -204,9 +198,8 @@ static uint64_t kv_cache_of(const char *function, const char *file)
     return bytes;
 }
 
-static void pools_of_pages_are_caches(void **state)
+TEST(pools_of_pages_are_caches)
 {
-    (void)state;
     assert_int_equal(
         kv_cache_of("MHATokenToKVPool._create_buffers", "/x/sglang/srt/mem_cache/memory_pool.py"),
         100 * MT_MIB);
@@ -224,11 +217,10 @@ static void pools_of_pages_are_caches(void **state)
 }
 
 /* There is no table for training, nor for contradictory input. */
-static void no_table_if_parts_do_not_sum(void **state)
+TEST(no_table_if_parts_do_not_sum)
 {
     struct run run;
 
-    (void)state;
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     sample_of(&run)->size_bytes = 2 * MT_GIB;
@@ -245,16 +237,5 @@ static void no_table_if_parts_do_not_sum(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_sum_to_the_device),
-        cmocka_unit_test(the_context_is_that_of_the_peak),
-        cmocka_unit_test(an_outdated_sample_is_skipped),
-        cmocka_unit_test(a_cache_leaves_space_for_later_allocations),
-        cmocka_unit_test(a_failed_run_has_no_cache_limit),
-        cmocka_unit_test(parts_stand_before_the_drivers_table),
-        cmocka_unit_test(pools_of_pages_are_caches),
-        cmocka_unit_test(no_table_if_parts_do_not_sum),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

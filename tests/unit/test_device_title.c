@@ -3,14 +3,13 @@
 
 #include "analyze_output.h"
 
-static void names_are_printable(void **unused)
+TEST(names_are_printable)
 {
     const struct mt_style style = {.bold = "<b>", .reset = "</b>"};
     struct mt_device_report device = {.device = 1, .name = "H200\x1b[2J\n"};
     struct mt_buf out = {0};
     const struct mt_reporter reporter = {.out = &out, .device = &device, .style = &style};
 
-    (void)unused;
     mt_reporter_device_title(&reporter);
     assert_string_equal(out.data, "\n<b>Device 1: H200\\x1b[2J\\x0a</b>\n");
     device.name = NULL;
@@ -22,7 +21,5 @@ static void names_are_printable(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_are_printable)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -202,14 +202,13 @@ static void check_bars(const struct mt_drawing *drawing, const struct made *made
     }
 }
 
-static void waterfall_and_table_close(void **unused)
+TEST(waterfall_and_table_close)
 {
     struct mt_drawing drawing;
     struct made made;
     uint32_t round;
     size_t i;
 
-    (void)unused;
     for (round = 0; round < 60; round++) {
         uint64_t scale = UINT64_C(1) << (1 + dice(44)), base = dice(3) ? 0 : scale * 60;
         uint32_t roles = 1 + (uint32_t)dice(MT_ROLE_COUNT), sites = (uint32_t)dice(MAX_SITES);
@@ -226,13 +225,12 @@ static void waterfall_and_table_close(void **unused)
 }
 
 /* A small change of a large amount is visible: the axis is cut and labeled. */
-static void a_small_change_is_visible(void **unused)
+TEST(a_small_change_is_visible)
 {
     struct mt_drawing drawing;
     struct made made;
     const struct mt_op *change;
 
-    (void)unused;
     make(&made, 1, 0, 1, 0);
     made.roles[0] = (struct mt_diff_row){.label = "activations",
                                          .phase = "",
@@ -251,7 +249,7 @@ static void a_small_change_is_visible(void **unused)
     mt_drawing_release(&drawing);
 }
 
-static void weaknesses_of_the_comparison_are_noted(void **unused)
+TEST(weaknesses_of_the_comparison_are_noted)
 {
     static const struct mt_run_difference runs[] = {
         {"the number of steps", "8", "3"},
@@ -263,7 +261,6 @@ static void weaknesses_of_the_comparison_are_noted(void **unused)
     struct made made;
     size_t i;
 
-    (void)unused;
     make(&made, MT_GIB, 0, 4, 8);
     draw(&drawing, &made, &sizes[0]);
     assert_null(drawing_find(&drawing, "warning"));
@@ -279,13 +276,12 @@ static void weaknesses_of_the_comparison_are_noted(void **unused)
     }
 }
 
-static void extremes_are_drawn(void **unused)
+TEST(extremes_are_drawn)
 {
     struct mt_drawing drawing;
     struct made made;
     size_t i, k;
 
-    (void)unused;
     for (k = 0; k < 3; k++) {
         make(&made, 1 + k * 5, 0, k == 0 ? 0 : 2, k == 1 ? 0 : 3);
         if (k == 2) {
@@ -308,12 +304,5 @@ static void extremes_are_drawn(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waterfall_and_table_close),
-        cmocka_unit_test(a_small_change_is_visible),
-        cmocka_unit_test(weaknesses_of_the_comparison_are_noted),
-        cmocka_unit_test(extremes_are_drawn),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

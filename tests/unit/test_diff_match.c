@@ -43,18 +43,16 @@ static const struct version before = {{{"f", {56, 56}, 490, 36, 0},
                                        {"g", {9, 9}, 7, 1, 0}}};
 /* clang-format on */
 
-static void equal_locations_match(void **state)
+TEST(equal_locations_match)
 {
-    (void)state;
     check(before, before, (const size_t[]){0, 1, 2, 3});
 }
 
 /* Lines 57 and 58 exist on both sides, but are different statements. */
-static void moved_lines_match(void **state)
+TEST(moved_lines_match)
 {
     struct version after = before;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++)
         after.items[i].lines[0] = after.items[i].lines[1] = (uint32_t)(57 + i);
     check(before, after, (const size_t[]){0, 1, 2, 3});
@@ -63,33 +61,30 @@ static void moved_lines_match(void **state)
     check(before, after, (const size_t[]){0, 1, 2, 3});
 }
 
-static void a_new_line_between(void **state)
+TEST(a_new_line_between)
 {
     static const struct version after = {{{"f", {56, 56}, 490, 36, 0},
                                           {"f", {57, 57}, 33, 2, 0},
                                           {"f", {58, 58}, 115, 48, 0},
                                           {"f", {59, 59}, 890, 36, 0}}};
 
-    (void)state;
     check(before, after, (const size_t[]){0, 2, 3, MT_NO_PARTNER});
 }
 
-static void a_removed_line_has_no_partner(void **state)
+TEST(a_removed_line_has_no_partner)
 {
     static const struct version after = {
         {{"f", {57, 57}, 115, 48, 0}, {"f", {58, 58}, 890, 36, 0}, {"h", {9, 9}, 7, 1, 0}}};
 
-    (void)state;
     check(before, after, (const size_t[]){MT_NO_PARTNER, 0, 1, MT_NO_PARTNER});
 }
 
 /* If there are too many pairings, only equal lines match. */
-static void very_many_lines(void **state)
+TEST(very_many_lines)
 {
     enum { MANY = 5000 };
     static struct mt_diff_place a[MANY], b[MANY];
 
-    (void)state;
     for (uint32_t i = 0; i < MANY; i++) {
         a[i] = (struct mt_diff_place){.key = "f", .lines = {2 * i, 0}};
         b[i] = (struct mt_diff_place){.key = "f", .lines = {3 * i, 0}};
@@ -104,10 +99,5 @@ static void very_many_lines(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_locations_match), cmocka_unit_test(moved_lines_match),
-        cmocka_unit_test(a_new_line_between), cmocka_unit_test(a_removed_line_has_no_partner),
-        cmocka_unit_test(very_many_lines)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

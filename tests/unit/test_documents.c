@@ -21,7 +21,7 @@ static char *markdown(const char *text, size_t columns)
     return out.data;
 }
 
-static void names_cannot_add_markup(void **unused)
+TEST(names_cannot_add_markup)
 {
     static const struct {
         const char *name, *written;
@@ -45,18 +45,16 @@ static void names_cannot_add_markup(void **unused)
                  {"\xC3\xA9\xFF", "\xC3\xA9&#92;xff"},
                  {"", ""}};
 
-    (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(markdown(cases[i].name, 100), cases[i].written);
     assert_string_equal(markdown("abcdef", 3), "abc...");
     assert_string_equal(markdown("abc", 3), "abc");
 }
 
-static void names_are_escaped_in_xml(void **unused)
+TEST(names_are_escaped_in_xml)
 {
     struct mt_buf out = {0};
 
-    (void)unused;
     mt_escape_add_xml(&out, "a<b>&\"c\"]]>\x01\x1b\xFF\xEF\xBF\xBE\n");
     assert_string_equal(out.data, "a&lt;b&gt;&amp;&quot;c&quot;]]&gt;\\x01\\x1b\\xff\\ufffe\n");
     mt_buf_reset(&out);
@@ -118,11 +116,10 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-static void names_cannot_add_markup_to_a_summary(void **unused)
+TEST(names_cannot_add_markup_to_a_summary)
 {
     struct mt_buf out = {0};
 
-    (void)unused;
     make(1, 1, HOSTILE);
     mt_summary_md_add(&out, &report, &gates, NULL);
     assert_false(out.failed);
@@ -139,12 +136,11 @@ static void names_cannot_add_markup_to_a_summary(void **unused)
     release();
 }
 
-static void a_summary_is_bounded_in_size(void **unused)
+TEST(a_summary_is_bounded_in_size)
 {
     struct mt_buf out = {0};
     char name[3000];
 
-    (void)unused;
     memset(name, '@', sizeof name); /* thirteen bytes each */
     name[sizeof name - 1] = '\0';
     make(64, 200, name);
@@ -159,7 +155,7 @@ static void a_summary_is_bounded_in_size(void **unused)
 }
 
 /* Many steps as high as the lowest step of the table must not displace a higher one. */
-static void the_highest_step_is_shown(void **unused)
+TEST(the_highest_step_is_shown)
 {
     struct mt_step_use *steps = calloc(300, sizeof *steps);
     struct mt_phase *phases = calloc(300, sizeof *phases);
@@ -167,7 +163,6 @@ static void the_highest_step_is_shown(void **unused)
     const struct mt_device_report device = {.steps = steps, .step_count = 300};
     struct mt_buf out = {0};
 
-    (void)unused;
     assert_true(steps && phases);
     for (uint32_t i = 0; i < 300; i++) {
         steps[i].step = i;
@@ -184,11 +179,10 @@ static void the_highest_step_is_shown(void **unused)
     free(phases);
 }
 
-static void junit_counts_its_cases(void **unused)
+TEST(junit_counts_its_cases)
 {
     struct mt_buf out = {0};
 
-    (void)unused;
     make(1, 4, HOSTILE);
     results[1].state = MT_GATE_NOT_EVALUATED;
     results[2].state = MT_GATE_NOT_EVALUATED;
@@ -211,14 +205,5 @@ static void junit_counts_its_cases(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_cannot_add_markup),
-        cmocka_unit_test(names_are_escaped_in_xml),
-        cmocka_unit_test(names_cannot_add_markup_to_a_summary),
-        cmocka_unit_test(a_summary_is_bounded_in_size),
-        cmocka_unit_test(the_highest_step_is_shown),
-        cmocka_unit_test(junit_counts_its_cases),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

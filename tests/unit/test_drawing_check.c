@@ -104,21 +104,19 @@ static void breaks(struct mt_drawing *drawing, size_t fault)
     FAULTS(FAULT_CASE)
 }
 
-static void a_sound_list_passes(void **state)
+TEST(a_sound_list_passes)
 {
     struct mt_drawing drawing;
     const char *why = NULL;
 
-    (void)state;
     draw_something(&drawing);
     assert_int_equal(drawing.op_count, OPS);
     assert_true(mt_drawing_is_sound(&drawing, &why));
     mt_drawing_release(&drawing);
 }
 
-static void every_broken_rule_is_named(void **state)
+TEST(every_broken_rule_is_named)
 {
-    (void)state;
     for (size_t fault = 0; fault < MT_ARRAY_LEN(rules); fault++) {
         struct mt_drawing drawing;
         const char *why = "nothing";
@@ -133,8 +131,5 @@ static void every_broken_rule_is_named(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_sound_list_passes),
-                                       cmocka_unit_test(every_broken_rule_is_named)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -3,12 +3,11 @@
 
 #include "driver_run.h"
 
-static void memory_outside_of_the_framework(void **state)
+TEST(memory_outside_of_the_framework)
 {
     struct run run;
     const struct mt_driver_report *driver;
 
-    (void)state;
     begin(&run);
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 3 * MT_MIB);
     one_segment(&run);
@@ -36,11 +35,10 @@ static void memory_outside_of_the_framework(void **state)
 }
 
 /* At the instant of the driver's peak, the segment was not reported yet. */
-static void a_segment_belongs_to_the_framework_when_allocated(void **state)
+TEST(a_segment_belongs_to_the_framework_when_allocated)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     one_segment(&run);
     analyze(&run);
@@ -53,11 +51,10 @@ static void a_segment_belongs_to_the_framework_when_allocated(void **state)
 
 /* Without segment events, an allocation of the driver that contains a block belongs to the
  * framework. */
-static void blocks_show_segments_that_were_not_recorded(void **state)
+TEST(blocks_show_segments_that_were_not_recorded)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     add(&run, DRIVER, MT_EVENT_ALLOC, SEGMENT, 20 * MT_MIB);
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, MT_MIB);
@@ -68,12 +65,11 @@ static void blocks_show_segments_that_were_not_recorded(void **state)
     end(&run);
 }
 
-static void memory_that_only_nvml_counts(void **state)
+TEST(memory_that_only_nvml_counts)
 {
     struct run run;
     const struct mt_residual *residual;
 
-    (void)state;
     begin(&run);
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 0); /* NVML does not count it yet */
     one_segment(&run);
@@ -97,12 +93,11 @@ static void memory_that_only_nvml_counts(void **state)
 }
 
 /* Without the driver's calls, only the framework's segments are known. */
-static void samples_without_the_drivers_calls(void **state)
+TEST(samples_without_the_drivers_calls)
 {
     struct run run;
     const struct mt_residual *residual;
 
-    (void)state;
     begin(&run);
     add(&run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
     add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 2 * MT_MIB);
@@ -117,11 +112,10 @@ static void samples_without_the_drivers_calls(void **state)
     end(&run);
 }
 
-static void refusals_and_other_devices(void **state)
+TEST(refusals_and_other_devices)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     one_segment(&run);
     add(&run, ASYNC, MT_EVENT_ALLOC_FAILED, 0, 3 * MT_GIB);
@@ -140,13 +134,12 @@ static void refusals_and_other_devices(void **state)
 
 /* The failure is fatal: it concerns device memory, and only frees follow. Host memory does not
  * count. */
-static void a_failure_is_fatal_if_no_allocation_follows(void **state)
+TEST(a_failure_is_fatal_if_no_allocation_follows)
 {
     for (int given = 0; given < 2; given++) {
         const struct mt_driver_report *driver;
         struct run run;
 
-        (void)state;
         begin(&run);
         add(&run, DRIVER, MT_EVENT_ALLOC_FAILED, 0, 5 * MT_GIB);
         add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, MT_MIB);
@@ -179,13 +172,12 @@ static const struct mt_driver_report *run_out_of_space(struct run *run, uint64_t
     return &run->report->drivers[0];
 }
 
-static void address_space_can_run_out(void **state)
+TEST(address_space_can_run_out)
 {
     const struct mt_event oom = {.heap = PYTORCH, .kind = MT_EVENT_OOM, .size_bytes = 30 * MT_MIB};
     const struct mt_driver_report *driver;
     struct run run;
 
-    (void)state;
     driver = run_out_of_space(&run, 90 * MT_GIB, NULL);
     assert_int_equal(driver->no_space->held_bytes, 90 * MT_GIB);
     expect_text(&run, "The driver REFUSED 90.0 GiB of address ranges without memory, at");
@@ -201,14 +193,13 @@ static void address_space_can_run_out(void **state)
 }
 
 /* The request may be invalid, or the program went on. */
-static void other_refusals_prove_nothing_about_address_space(void **state)
+TEST(other_refusals_prove_nothing_about_address_space)
 {
     const struct mt_event served[] = {
         {.heap = PYTORCH, .kind = MT_EVENT_ALLOC, .addr = SEGMENT + MT_GIB, .size_bytes = MT_MIB},
         {.heap = RANGES, .kind = MT_EVENT_ALLOC, .addr = SEGMENT, .size_bytes = 90 * MT_GIB}};
     struct run run;
 
-    (void)state;
     assert_null(run_out_of_space(&run, 91 * MT_GIB, NULL)->no_space);
     expect_text(&run, "the driver refused a request, and");
     end(&run);
@@ -221,12 +212,11 @@ static void other_refusals_prove_nothing_about_address_space(void **state)
 }
 
 /* Mapped memory counts once. It belongs to the framework if its address range does. */
-static void mapped_memory_counts_once(void **state)
+TEST(mapped_memory_counts_once)
 {
     struct run run;
     const struct mt_driver_report *driver;
 
-    (void)state;
     begin(&run);
     add(&run, VIRTUAL, MT_EVENT_ALLOC, 1, 2 * MT_MIB);
     add(&run, VIRTUAL, MT_EVENT_ALLOC, 2, 2 * MT_MIB);
@@ -241,11 +231,10 @@ static void mapped_memory_counts_once(void **state)
     end(&run);
 }
 
-static void programs_without_a_framework(void **state)
+TEST(programs_without_a_framework)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 5 * MT_MIB);
     add(&run, ASYNC, MT_EVENT_ALLOC, OTHER, 6 * MT_MIB);
@@ -265,13 +254,12 @@ static void programs_without_a_framework(void **state)
 
 /* "No stacks were recorded" would contradict the library that is named for the driver's
  * allocations. */
-static void native_stacks_alone(void **state)
+TEST(native_stacks_alone)
 {
     struct run run;
     struct mt_symbols *symbols;
     uint32_t frame;
 
-    (void)state;
     begin(&run);
     symbols = &run.source.source.symbols;
     assert_int_equal(mt_symbols_frame(symbols, add_text(&run, "ncclCommInitRank"),
@@ -290,20 +278,5 @@ static void native_stacks_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_outside_of_the_framework),
-        cmocka_unit_test(a_segment_belongs_to_the_framework_when_allocated),
-        cmocka_unit_test(blocks_show_segments_that_were_not_recorded),
-        cmocka_unit_test(memory_that_only_nvml_counts),
-        cmocka_unit_test(samples_without_the_drivers_calls),
-        cmocka_unit_test(refusals_and_other_devices),
-        cmocka_unit_test(a_failure_is_fatal_if_no_allocation_follows),
-        cmocka_unit_test(address_space_can_run_out),
-        cmocka_unit_test(other_refusals_prove_nothing_about_address_space),
-        cmocka_unit_test(mapped_memory_counts_once),
-        cmocka_unit_test(programs_without_a_framework),
-        cmocka_unit_test(native_stacks_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

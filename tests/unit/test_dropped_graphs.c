@@ -48,11 +48,10 @@ static void expect(struct run *run, size_t graph_blocks)
     mt_dropped_graphs_release(&run->graphs);
 }
 
-static void a_graph_ends_as_a_whole(void **state)
+TEST(a_graph_ends_as_a_whole)
 {
     struct run run = {.blocks = 0};
 
-    (void)state;
     for (int call = 0; call < 3; call++) {
         layers(&run, 10, 3, 2);
         drop(&run);
@@ -62,11 +61,10 @@ static void a_graph_ends_as_a_whole(void **state)
     expect(&run, 3 * 31);
 }
 
-static void without_a_graph_blocks_end_while_the_call_runs(void **state)
+TEST(without_a_graph_blocks_end_while_the_call_runs)
 {
     struct run run = {.blocks = 0};
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         layer(&run, 1, 1);
         if (run.kept_count == 3)
@@ -76,11 +74,10 @@ static void without_a_graph_blocks_end_while_the_call_runs(void **state)
     expect(&run, 0);
 }
 
-static void a_short_history_shows_nothing(void **state)
+TEST(a_short_history_shows_nothing)
 {
     struct run run = {.blocks = 0};
 
-    (void)state;
     layers(&run, 35, 0, 2);
     assert_false(mt_dropped_graphs_keeps_none(&run.graphs));
     layers(&run, 1, 0, 2);
@@ -89,33 +86,30 @@ static void a_short_history_shows_nothing(void **state)
 }
 
 /* One result for each layer, all of which end together. */
-static void a_list_of_results_is_no_graph(void **state)
+TEST(a_list_of_results_is_no_graph)
 {
     struct run run = {.blocks = 0};
 
-    (void)state;
     layers(&run, 30, 1, 3);
     drop(&run);
     assert_true(mt_dropped_graphs_keeps_none(&run.graphs));
     expect(&run, 0);
 }
 
-static void variables_of_a_function_are_no_graph(void **state)
+TEST(variables_of_a_function_are_no_graph)
 {
     struct run run = {.blocks = 0};
 
-    (void)state;
     layers(&run, 1, 22, 0);
     drop(&run);
     expect(&run, 0);
 }
 
 /* Blocks of the call remain, so it has not ended. */
-static void the_whole_graph_has_to_end(void **state)
+TEST(the_whole_graph_has_to_end)
 {
     struct run run = {.blocks = 0};
 
-    (void)state;
     layers(&run, 10, 1, 0);
     run.kept_count = 0;
     layers(&run, 10, 3, 0);
@@ -125,14 +119,5 @@ static void the_whole_graph_has_to_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_graph_ends_as_a_whole),
-        cmocka_unit_test(without_a_graph_blocks_end_while_the_call_runs),
-        cmocka_unit_test(a_short_history_shows_nothing),
-        cmocka_unit_test(a_list_of_results_is_no_graph),
-        cmocka_unit_test(variables_of_a_function_are_no_graph),
-        cmocka_unit_test(the_whole_graph_has_to_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

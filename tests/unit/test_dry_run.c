@@ -10,13 +10,12 @@
 
 #include "cmocka_all.h"
 
-static void a_written_fact_is_read(void **state)
+TEST(a_written_fact_is_read)
 {
     const struct mt_dry_run wrote = {"H200 141 GB", 2, UINT64_C(150109880320)};
     struct mt_dry_run read;
     struct mt_buf out = {0};
 
-    (void)state;
     mt_dry_run_write(&wrote, &out);
     assert_string_equal(out.data, "version=1;card=H200 141 GB;devices=2;memory_bytes=150109880320");
     assert_true(mt_dry_run_read(out.data, &read));
@@ -27,12 +26,11 @@ static void a_written_fact_is_read(void **state)
     assert_false(mt_dry_run_read(NULL, &read));
 }
 
-static void damaged_facts_still_mark_a_dry_run(void **state)
+TEST(damaged_facts_still_mark_a_dry_run)
 {
     char text[200] = "card=";
     struct mt_dry_run read;
 
-    (void)state;
     memset(text + 5, 'x', 190);
     assert_true(mt_dry_run_read(text, &read)); /* too long a name */
     assert_string_equal(read.card, "");
@@ -69,14 +67,13 @@ static uint64_t time_of_first_event(const char *fact)
     return batch.events[0].t_ns;
 }
 
-static void times_are_removed(void **state)
+TEST(times_are_removed)
 {
-    (void)state;
     assert_int_equal(time_of_first_event(NULL), 77);
     assert_int_equal(time_of_first_event("version=1;card=H200 141 GB"), 0);
 }
 
-static void overhead_of_a_card_comes_from_the_table(void **state)
+TEST(overhead_of_a_card_comes_from_the_table)
 {
     const struct mt_device_report device = {.device = 0};
     struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
@@ -85,7 +82,6 @@ static void overhead_of_a_card_comes_from_the_table(void **state)
                                .saw_backward = true};
     struct mt_card_overhead overhead = mt_card_overhead_of(&report, &device);
 
-    (void)state;
     assert_true(overhead.is_known);
     assert_int_equal(overhead.cuda_major, 13);
     assert_int_equal(overhead.row_count, 2);
@@ -95,14 +91,13 @@ static void overhead_of_a_card_comes_from_the_table(void **state)
     assert_int_equal(overhead.most_bytes, 769339908 + 67240960);
 }
 
-static void unmeasured_overhead_is_unknown(void **state)
+TEST(unmeasured_overhead_is_unknown)
 {
     const struct mt_device_report device = {.device = 0};
     struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
                                .is_dry_run = true,
                                .dry_run = {.card = "RTX 4090 24 GB"}};
 
-    (void)state;
     assert_false(mt_card_overhead_of(&report, &device).is_known);
     report.dry_run = (struct mt_dry_run){.card = "H200 141 GB"};
     report.framework = "PyTorch 2.9.0+cu128";
@@ -112,7 +107,7 @@ static void unmeasured_overhead_is_unknown(void **state)
     assert_int_equal(mt_card_overhead_of(&report, &device).most_bytes, 0);
 }
 
-static void communicators_of_many_ranks_are_not_measured(void **state)
+TEST(communicators_of_many_ranks_are_not_measured)
 {
     const struct mt_device_report device = {.device = 0};
     struct mt_owner_use owner = {.library = "NCCL"};
@@ -126,7 +121,6 @@ static void communicators_of_many_ranks_are_not_measured(void **state)
                                .driver_count = 1};
     struct mt_card_overhead overhead = mt_card_overhead_of(&report, &device);
 
-    (void)state;
     assert_true(overhead.is_known);
     report.world_size = 8;
     overhead = mt_card_overhead_of(&report, &device);
@@ -151,14 +145,5 @@ static void communicators_of_many_ranks_are_not_measured(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_written_fact_is_read),
-        cmocka_unit_test(damaged_facts_still_mark_a_dry_run),
-        cmocka_unit_test(times_are_removed),
-        cmocka_unit_test(overhead_of_a_card_comes_from_the_table),
-        cmocka_unit_test(unmeasured_overhead_is_unknown),
-        cmocka_unit_test(communicators_of_many_ranks_are_not_measured),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

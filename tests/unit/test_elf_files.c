@@ -83,12 +83,11 @@ static int remove_libraries(void **state)
     return rmdir(folder);
 }
 
-static void test_loader_accepts_it(void **state)
+TEST(test_loader_accepts_it)
 {
     void *library = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
     int (*answer)(void), (*twice)(void), (*create)(uint32_t *);
     uint32_t made[2] = {0, 12345};
-    (void)state;
 
     assert_non_null(library);
     *(void **)&answer = dlsym(library, "answer");
@@ -107,11 +106,10 @@ static void test_loader_accepts_it(void **state)
 
 /* If the search covers the whole process, the first function of this name is the stub: it must not
  * jump to itself. */
-static void test_jump_does_not_find_itself(void **state)
+TEST(test_jump_does_not_find_itself)
 {
     void *library = dlopen(library_path, RTLD_NOW | RTLD_GLOBAL);
     int (*twice)(void);
-    (void)state;
 
     assert_non_null(library);
     *(void **)&twice = dlsym(RTLD_DEFAULT, "twice");
@@ -120,10 +118,9 @@ static void test_jump_does_not_find_itself(void **state)
     dlclose(library);
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
     void *library = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
-    (void)state;
 
     assert_non_null(library);
     assert_non_null(dlvsym(library, "answer", "libouter.so.1"));
@@ -132,10 +129,9 @@ static void test_versions(void **state)
     dlclose(library);
 }
 
-static void test_needed_libraries_are_found_beside_it(void **state)
+TEST(test_needed_libraries_are_found_beside_it)
 {
     void *preload = dlopen(preload_path, RTLD_NOW | RTLD_LOCAL), *library;
-    (void)state;
 
     assert_non_null(preload);
     library = dlopen("libouter.so.1", RTLD_NOW | RTLD_NOLOAD); /* by its name only */
@@ -153,10 +149,9 @@ static const struct mt_elf_symbol *find(const struct mt_elf *elf, const char *na
     return NULL;
 }
 
-static void test_reader_reads_it(void **state)
+TEST(test_reader_reads_it)
 {
     struct mt_elf elf;
-    (void)state;
 
     assert_int_equal(mt_elf_read(library_path, &elf, NULL), MT_OK);
     assert_string_equal(elf.soname, "libouter.so.1");
@@ -172,11 +167,10 @@ static void test_reader_reads_it(void **state)
 }
 
 /* A library from another linker: the C library of this process. */
-static void test_reader_reads_others(void **state)
+TEST(test_reader_reads_others)
 {
     Dl_info info;
     struct mt_elf elf;
-    (void)state;
 
     assert_true(dladdr((void *)(uintptr_t)&_fail, &info));
     assert_int_equal(mt_elf_read(info.dli_fname, &elf, NULL), MT_OK);
@@ -198,12 +192,11 @@ static struct mt_buf read_bytes(const char *path)
     return bytes;
 }
 
-static void test_cut_anywhere(void **state)
+TEST(test_cut_anywhere)
 {
     struct mt_buf bytes = read_bytes(library_path);
     char path[PATH_MAX];
     struct mt_elf elf;
-    (void)state;
 
     in_folder(path, "cut.so");
     for (size_t length = 0; length < bytes.length; length += length < 512 ? 1 : 61) {
@@ -218,12 +211,11 @@ static void test_cut_anywhere(void **state)
 
 /* Sets every fifth byte of the headers and tables to its largest value (fields have 2, 4 or 8
  * bytes). The result is an answer or an error, and never more than the file holds. */
-static void test_wild_bytes(void **state)
+TEST(test_wild_bytes)
 {
     struct mt_buf bytes = read_bytes(library_path);
     char path[PATH_MAX];
     size_t refused = 0;
-    (void)state;
 
     in_folder(path, "wild.so");
     for (size_t i = 0; i < bytes.length; i += 5) {
@@ -246,7 +238,7 @@ static void test_wild_bytes(void **state)
 
 /* Records that are both list heads and list members: the number of lists equals the number of
  * records. */
-static void test_lists_that_overlap(void **state)
+TEST(test_lists_that_overlap)
 {
     enum { RECORDS = 32768 };
     Elf64_Verneed record = {VER_NEED_CURRENT, 0xffff, 0, sizeof record, sizeof record};
@@ -254,7 +246,6 @@ static void test_lists_that_overlap(void **state)
     const Elf64_Ehdr *header = (const void *)bytes.data;
     char path[PATH_MAX];
     struct mt_elf elf;
-    (void)state;
 
     for (unsigned i = 0; i < header->e_shnum; i++) {
         Elf64_Shdr *section = (Elf64_Shdr *)(void *)(bytes.data + header->e_shoff) + i;
@@ -274,21 +265,19 @@ static void test_lists_that_overlap(void **state)
     mt_buf_release(&bytes);
 }
 
-static void test_other_files(void **state)
+TEST(test_other_files)
 {
     struct mt_elf elf;
-    (void)state;
 
     assert_int_equal(mt_elf_read("/nowhere/libx.so", &elf, NULL), MT_ERR_IO);
     assert_int_equal(mt_elf_read(folder, &elf, NULL), MT_ERR_UNSUPPORTED);
     assert_int_equal(mt_elf_read("/dev/zero", &elf, NULL), MT_ERR_UNSUPPORTED);
 }
 
-static void test_invalid_recipes(void **state)
+TEST(test_invalid_recipes)
 {
     static const struct mt_stub jump = {"f", NULL, MT_STUB_JUMP, 0};
     struct mt_buf bytes = {0};
-    (void)state;
 
     assert_int_equal(
         mt_elf_write(&(struct mt_elf_recipe){.soname = "libx.so", .stubs = &jump, .stub_count = 1},
@@ -299,19 +288,6 @@ static void test_invalid_recipes(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loader_accepts_it),
-        cmocka_unit_test(test_jump_does_not_find_itself),
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_needed_libraries_are_found_beside_it),
-        cmocka_unit_test(test_reader_reads_it),
-        cmocka_unit_test(test_reader_reads_others),
-        cmocka_unit_test(test_cut_anywhere),
-        cmocka_unit_test(test_wild_bytes),
-        cmocka_unit_test(test_lists_that_overlap),
-        cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_invalid_recipes),
-    };
     alarm(60); /* a stub that jumps to itself does not end */
-    return cmocka_run_group_tests(tests, write_libraries, remove_libraries);
+    return run_tests_of_file(write_libraries, remove_libraries);
 }

@@ -117,11 +117,10 @@ static void expect_held(uint32_t blocks, const char *evidence)
     program_end(report);
 }
 
-static void blocks_that_stay_during_a_retry_are_found(void **unused)
+TEST(blocks_that_stay_during_a_retry_are_found)
 {
     struct pass failed = begin(2, 2);
 
-    (void)unused;
     try_again(RETRIED);
     drop(&failed);
     step_ends(2);
@@ -131,11 +130,10 @@ static void blocks_that_stay_during_a_retry_are_found(void **unused)
 }
 
 /* Times of a dry run are meaningless, so no duration is printed. */
-static void without_times_no_duration_is_printed(void **unused)
+TEST(without_times_no_duration_is_printed)
 {
     struct pass failed = begin(2, 2);
 
-    (void)unused;
     program.source.source.header.dry_run = "version=1";
     try_again(RETRIED);
     drop(&failed);
@@ -146,20 +144,18 @@ static void without_times_no_duration_is_printed(void **unused)
 }
 
 /* From one line, as in a loop. */
-static void the_same_stack_again_is_a_new_attempt(void **unused)
+TEST(the_same_stack_again_is_a_new_attempt)
 {
     struct pass failed = begin(2, 2);
 
-    (void)unused;
     try_again(CALLED);
     drop(&failed);
     step_ends(2);
     expect_held(5, "5 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
-static void blocks_that_are_never_freed_are_found(void **unused)
+TEST(blocks_that_are_never_freed_are_found)
 {
-    (void)unused;
     (void)begin(2, 2);
     step_ends(2);
     good_step(3);
@@ -167,11 +163,10 @@ static void blocks_that_are_never_freed_are_found(void **unused)
     expect_held(5, "320 MiB of it stays allocated until the trace ends");
 }
 
-static void in_the_first_step_a_line_that_ran_once_counts(void **unused)
+TEST(in_the_first_step_a_line_that_ran_once_counts)
 {
     struct pass failed = begin(0, 2);
 
-    (void)unused;
     try_again(RETRIED);
     drop(&failed);
     step_ends(0);
@@ -180,11 +175,10 @@ static void in_the_first_step_a_line_that_ran_once_counts(void **unused)
 }
 
 /* The program handles the exception correctly. */
-static void blocks_freed_before_the_retry_are_not_held(void **unused)
+TEST(blocks_freed_before_the_retry_are_not_held)
 {
     struct pass failed = begin(2, 2);
 
-    (void)unused;
     drop(&failed);
     try_again(RETRIED);
     step_ends(2);
@@ -192,11 +186,10 @@ static void blocks_freed_before_the_retry_are_not_held(void **unused)
 }
 
 /* A library tries a smaller request and forward continues: the program sees no exception. */
-static void a_failure_that_a_library_handles_is_ignored(void **unused)
+TEST(a_failure_that_a_library_handles_is_ignored)
 {
     struct pass pass = begin(2, 2);
 
-    (void)unused;
     phase_begins("forward");
     layers(&pass, 2, LAYERS, CALLED);
     phase_ends("forward");
@@ -207,11 +200,10 @@ static void a_failure_that_a_library_handles_is_ignored(void **unused)
 }
 
 /* As above, with a graph that is dropped without backward, or that lives until the run fails. */
-static void a_pass_that_continues_is_no_retry(void **unused)
+TEST(a_pass_that_continues_is_no_retry)
 {
     struct pass pass = begin(2, 2);
 
-    (void)unused;
     layers(&pass, 2, LAYERS, CALLED);
     drop(&pass);
     step_ends(2);
@@ -226,11 +218,10 @@ static void a_pass_that_continues_is_no_retry(void **unused)
 }
 
 /* More layers than in the previous step: none of them is a retry. */
-static void a_longer_pass_is_no_retry(void **unused)
+TEST(a_longer_pass_is_no_retry)
 {
     struct pass pass;
 
-    (void)unused;
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     step_begins(0);
@@ -247,11 +238,10 @@ static void a_longer_pass_is_no_retry(void **unused)
 }
 
 /* The blocks are in use: the program computes the loss in parts after the whole did not fit. */
-static void blocks_freed_one_by_one_are_in_use(void **unused)
+TEST(blocks_freed_one_by_one_are_in_use)
 {
     struct pass failed = begin(2, 2);
 
-    (void)unused;
     try_again(RETRIED);
     backward(&failed);
     step_ends(2);
@@ -259,11 +249,10 @@ static void blocks_freed_one_by_one_are_in_use(void **unused)
 }
 
 /* Every step leaves its graph behind, so the exception is not the cause. */
-static void blocks_that_every_step_keeps_are_not_held(void **unused)
+TEST(blocks_that_every_step_keeps_are_not_held)
 {
     unsigned i;
 
-    (void)unused;
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     for (i = 0; i < 5; i++) {
@@ -281,11 +270,10 @@ static void blocks_that_every_step_keeps_are_not_held(void **unused)
 
 /* A library allocated a block at one of the lines in a previous step. It does not change the
  * result. */
-static void one_old_block_of_the_same_line_does_not_matter(void **unused)
+TEST(one_old_block_of_the_same_line_does_not_matter)
 {
     struct pass failed;
 
-    (void)unused;
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     good_step(0);
@@ -305,11 +293,10 @@ static void one_old_block_of_the_same_line_does_not_matter(void **unused)
 }
 
 /* Variables that keep their values until the next ones are assigned. */
-static void few_blocks_are_values(void **unused)
+TEST(few_blocks_are_values)
 {
     struct pass failed = begin(2, 1);
 
-    (void)unused;
     give(failed.blocks[--failed.count]);
     try_again(RETRIED);
     drop(&failed);
@@ -318,12 +305,11 @@ static void few_blocks_are_values(void **unused)
 }
 
 /* A list of equal objects. */
-static void blocks_of_one_stack_are_values(void **unused)
+TEST(blocks_of_one_stack_are_values)
 {
     struct pass failed, kept;
     uint32_t i;
 
-    (void)unused;
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     good_step(0);
@@ -341,11 +327,10 @@ static void blocks_of_one_stack_are_values(void **unused)
 }
 
 /* A retry that comes one step later does not count. */
-static void late_retries_are_ignored(void **unused)
+TEST(late_retries_are_ignored)
 {
     unsigned i;
 
-    (void)unused;
     (void)begin(2, 2);
     step_ends(2);
     for (i = 3; i < 5; i++) {
@@ -358,11 +343,10 @@ static void late_retries_are_ignored(void **unused)
 }
 
 /* Blocks made before the line that is retried belong to the caller. */
-static void blocks_made_before_the_attempt_are_not_its(void **unused)
+TEST(blocks_made_before_the_attempt_are_not_its)
 {
     struct pass batch = {.count = 0}, failed;
 
-    (void)unused;
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     good_step(0);
@@ -381,11 +365,10 @@ static void blocks_made_before_the_attempt_are_not_its(void **unused)
 }
 
 /* The retry runs inside the except block of the previous attempt. */
-static void attempts_that_fail_one_after_another_are_all_counted(void **unused)
+TEST(attempts_that_fail_one_after_another_are_all_counted)
 {
     struct pass first = begin(2, 3), second;
 
-    (void)unused;
     second = forward(2, RETRIED);
     refuse("model.py:layer:9" RETRIED, BLOCK);
     try_again(RETRIED " < train.py:main:44");
@@ -397,25 +380,5 @@ static void attempts_that_fail_one_after_another_are_all_counted(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_that_stay_during_a_retry_are_found),
-        cmocka_unit_test(without_times_no_duration_is_printed),
-        cmocka_unit_test(the_same_stack_again_is_a_new_attempt),
-        cmocka_unit_test(blocks_that_are_never_freed_are_found),
-        cmocka_unit_test(in_the_first_step_a_line_that_ran_once_counts),
-        cmocka_unit_test(blocks_freed_before_the_retry_are_not_held),
-        cmocka_unit_test(a_failure_that_a_library_handles_is_ignored),
-        cmocka_unit_test(a_pass_that_continues_is_no_retry),
-        cmocka_unit_test(a_longer_pass_is_no_retry),
-        cmocka_unit_test(blocks_freed_one_by_one_are_in_use),
-        cmocka_unit_test(blocks_that_every_step_keeps_are_not_held),
-        cmocka_unit_test(one_old_block_of_the_same_line_does_not_matter),
-        cmocka_unit_test(few_blocks_are_values),
-        cmocka_unit_test(blocks_of_one_stack_are_values),
-        cmocka_unit_test(late_retries_are_ignored),
-        cmocka_unit_test(blocks_made_before_the_attempt_are_not_its),
-        cmocka_unit_test(attempts_that_fail_one_after_another_are_all_counted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -106,11 +106,10 @@ static void expect(const struct mt_buf *raw, const struct mt_buf *wanted)
     }
 }
 
-static void test_plain_and_compressed(void **state)
+TEST(test_plain_and_compressed)
 {
     struct mt_buf text = {0}, raw = {0};
 
-    (void)state;
     fill(&text, 300000);
     expect(&text, &text);
     add_frame(&raw, text.data, 100000);
@@ -122,13 +121,12 @@ static void test_plain_and_compressed(void **state)
 }
 
 /* Members follow each other, an empty one among them. Zeros after the last one are padding. */
-static void test_members(void **state)
+TEST(test_members)
 {
     struct mt_buf text = {0}, raw = {0}, out = {0};
     struct mt_error error = {.text = ""};
     size_t whole;
 
-    (void)state;
     fill(&text, 300000);
     add_member(&raw, text.data, 100000);
     add_member(&raw, "", 0);
@@ -146,7 +144,7 @@ static void test_members(void **state)
     mt_buf_release(&out);
 }
 
-static void test_start_stays_unread(void **state)
+TEST(test_start_stays_unread)
 {
     struct mt_buf text = {0}, raw = {0}, out = {0};
     struct mt_error error = {.text = ""};
@@ -154,7 +152,6 @@ static void test_start_stays_unread(void **state)
     const void *start;
     size_t length, got;
 
-    (void)state;
     fill(&text, 10000);
     add_frame(&raw, text.data, text.length);
     assert_int_equal(mt_feed_open_memory(raw.data, raw.length, &feed, &error), MT_OK);
@@ -212,11 +209,10 @@ static void expect_damage(struct mt_buf *raw, const struct mt_buf *text)
     }
 }
 
-static void test_cut_and_damaged(void **state)
+TEST(test_cut_and_damaged)
 {
     struct mt_buf text = {0};
 
-    (void)state;
     fill(&text, 3000);
     for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
         struct mt_buf raw = {0};
@@ -230,13 +226,12 @@ static void test_cut_and_damaged(void **state)
     mt_buf_release(&text);
 }
 
-static void test_bomb(void **state)
+TEST(test_bomb)
 {
     size_t length = 64 << 20;
     void *zeros = calloc(1, length);
     struct mt_error error;
 
-    (void)state;
     assert_non_null(zeros);
     for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
         struct mt_buf raw = {0}, out = {0};
@@ -252,7 +247,7 @@ static void test_bomb(void **state)
 }
 
 /* Expands 250 times, which is refused only for large output. */
-static void test_large_bomb(void **state)
+TEST(test_large_bomb)
 {
     enum { FRAME = 16 * MT_MIB, FRAMES = 66, NOISE = FRAME / 250 };
     struct mt_buf plain = {0}, frame = {0}, raw = {0};
@@ -260,7 +255,6 @@ static void test_large_bomb(void **state)
     struct mt_error error = {.text = ""};
     enum mt_status status;
 
-    (void)state;
     memset(mt_buf_reserve(&plain, FRAME), 0, FRAME);
     for (size_t i = 0; i < NOISE; i++)
         plain.data[i] = (char)((seed = seed * UINT64_C(6364136223846793005) + 1) >> 56);
@@ -277,7 +271,7 @@ static void test_large_bomb(void **state)
 }
 
 /* Nested tuples: 500 bytes of pickle per byte of the file, and 100 bytes of memory for each. */
-static void test_pickle_bomb(void **state)
+TEST(test_pickle_bomb)
 {
     enum { NOISE = 8000, TUPLES = NOISE * 500 };
     struct mt_buf plain = {0}, raw = {0};
@@ -287,7 +281,6 @@ static void test_pickle_bomb(void **state)
     struct mt_error error = {.text = ""};
     uint64_t seed = 1;
 
-    (void)state;
     mt_buf_add(&plain,
                "\x80\x04"
                "B\x40\x1f\0\0",
@@ -307,7 +300,7 @@ static void test_pickle_bomb(void **state)
     mt_buf_release(&raw);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
     char path[] = "/tmp/memtrace-feed-XXXXXX", bytes[16];
     int fd = mkstemp(path);
@@ -315,7 +308,6 @@ static void test_files(void **state)
     struct mt_feed *feed = NULL;
     size_t got;
 
-    (void)state;
     assert_true(fd >= 0 && write(fd, "abc", 3) == 3);
     assert_int_equal(mt_feed_open(path, &feed, &error), MT_OK);
     assert_int_equal(mt_feed_read(feed, bytes, sizeof bytes, &got, &error), MT_OK);
@@ -360,7 +352,7 @@ static struct followed follow(const char *path)
 }
 
 /* A file has a size that the reading reaches. A pipe has none. */
-static void test_watch(void **state)
+TEST(test_watch)
 {
     enum { LENGTH = 300000, PIPE_LENGTH = 1000 };
     static const char text[LENGTH];
@@ -368,7 +360,6 @@ static void test_watch(void **state)
     struct followed followed;
     int fd = mkstemp(path), ends[2];
 
-    (void)state;
     assert_true(fd >= 0 && write(fd, text, LENGTH) == LENGTH);
     followed = follow(path);
     assert_int_equal(followed.size_bytes, LENGTH);
@@ -387,11 +378,10 @@ static void test_watch(void **state)
 }
 
 /* Decoders would wait for room without end. */
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
     static const char text[] = "some text";
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
         struct mt_buf raw = {0};
         struct mt_error error = {.text = ""};
@@ -506,11 +496,10 @@ static void expect_same_pieces(const struct mt_buf *raw)
     unlink(path);
 }
 
-static void test_thread(void **state)
+TEST(test_thread)
 {
     struct mt_buf text = {0};
 
-    (void)state;
     fill(&text, 1500000);
     expect_same_pieces(&text);
     for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
@@ -525,19 +514,5 @@ static void test_thread(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_and_compressed),
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_start_stays_unread),
-        cmocka_unit_test(test_cut_and_damaged),
-        cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_large_bomb),
-        cmocka_unit_test(test_pickle_bomb),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_thread),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -22,42 +22,37 @@ static void keep_values(const char *phase, const char *line, uint32_t steps)
     }
 }
 
-static void values_that_wait_for_their_successor_are_found(void **unused)
+TEST(values_that_wait_for_their_successor_are_found)
 {
-    (void)unused;
     keep_values("validate", "train.py:predict:5", 1);
     expect_finding("kept-values", 200 * MT_MIB); /* two of them, or one with the hidden one */
 }
 
 /* The program fetches batches ahead. */
-static void blocks_not_made_in_forward_are_not_reported(void **unused)
+TEST(blocks_not_made_in_forward_are_not_reported)
 {
-    (void)unused;
     keep_values("data", "train.py:fetch:5", 1);
     expect_nothing("kept-values");
 }
 
-static void blocks_without_stacks_are_not_reported(void **unused)
+TEST(blocks_without_stacks_are_not_reported)
 {
-    (void)unused;
     keep_values("validate", NULL, 1);
     expect_nothing("kept-values");
 }
 
-static void blocks_that_live_for_two_steps_are_not_reported(void **unused)
+TEST(blocks_that_live_for_two_steps_are_not_reported)
 {
-    (void)unused;
     keep_values("validate", "train.py:predict:5", 2);
     expect_nothing("kept-values");
 }
 
 /* The next step frees it before there is a new one: it may have read it. */
-static void blocks_freed_before_their_successor_are_not_reported(void **unused)
+TEST(blocks_freed_before_their_successor_are_not_reported)
 {
     uint64_t kept = 0;
     uint32_t i;
 
-    (void)unused;
     begin_replayable();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -72,12 +67,11 @@ static void blocks_freed_before_their_successor_are_not_reported(void **unused)
 }
 
 /* Each step makes two blocks and frees the old ones after it has made the first new one. */
-static void the_first_of_its_successors_counts(void **unused)
+TEST(the_first_of_its_successors_counts)
 {
     uint64_t kept[2] = {0, 0}, first;
     uint32_t i;
 
-    (void)unused;
     begin_replayable();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -95,12 +89,11 @@ static void the_first_of_its_successors_counts(void **unused)
 }
 
 /* Every other step makes a block, and the next step frees it. */
-static void blocks_without_successor_are_not_reported(void **unused)
+TEST(blocks_without_successor_are_not_reported)
 {
     uint64_t kept = 0;
     uint32_t i;
 
-    (void)unused;
     begin_replayable();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -139,9 +132,8 @@ static void keep_in_the_last_step(bool late)
     }
 }
 
-static void in_the_last_step_the_previous_block_is_evidence(void **unused)
+TEST(in_the_last_step_the_previous_block_is_evidence)
 {
-    (void)unused;
     keep_in_the_last_step(true);
     expect_finding("kept-values", 200 * MT_MIB);
     keep_in_the_last_step(false);
@@ -149,12 +141,11 @@ static void in_the_last_step_the_previous_block_is_evidence(void **unused)
 }
 
 /* A cache that is replaced by a longer copy is read. */
-static void without_training_nothing_is_reported(void **unused)
+TEST(without_training_nothing_is_reported)
 {
     uint64_t kept = 0, next;
     uint32_t i;
 
-    (void)unused;
     begin_replayable();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -194,52 +185,46 @@ static void keep_gradients(const char *line, uint32_t from, uint32_t until, uint
     }
 }
 
-static void gradients_that_stay_are_found(void **unused)
+TEST(gradients_that_stay_are_found)
 {
-    (void)unused;
     keep_gradients(NULL, 0, STEPS, 0);
     expect_finding("kept-gradients", 80 * MT_MIB);
     keep_gradients(NULL, 1, STEPS - 1, 0); /* the last step may be the one that ends them */
     expect_finding("kept-gradients", 80 * MT_MIB);
 }
 
-static void gradients_that_end_before_the_last_step_are_not_kept(void **unused)
+TEST(gradients_that_end_before_the_last_step_are_not_kept)
 {
-    (void)unused;
     keep_gradients(NULL, 0, STEPS - 2, 0);
     expect_nothing("kept-gradients");
 }
 
-static void gradients_that_come_late_are_not_kept(void **unused)
+TEST(gradients_that_come_late_are_not_kept)
 {
-    (void)unused;
     keep_gradients(NULL, 2, STEPS, 0);
     expect_nothing("kept-gradients");
 }
 
-static void most_gradients_have_to_stay(void **unused)
+TEST(most_gradients_have_to_stay)
 {
-    (void)unused;
     keep_gradients(NULL, 0, STEPS, 12 * MT_MIB); /* of five steps */
     expect_finding("kept-gradients", 80 * MT_MIB);
     keep_gradients(NULL, 0, STEPS, 18 * MT_MIB);
     expect_nothing("kept-gradients");
 }
 
-static void buckets_stay_by_design(void **unused)
+TEST(buckets_stay_by_design)
 {
-    (void)unused;
     keep_gradients("torch/nn/parallel/distributed.py:_ddp_init_helper:7", 0, STEPS, 0);
     expect_nothing("kept-gradients");
     keep_gradients("model.py:hook:7", 0, STEPS, 0);
     expect_finding("kept-gradients", 80 * MT_MIB);
 }
 
-static void without_zero_grad_gradients_add_up_on_purpose(void **unused)
+TEST(without_zero_grad_gradients_add_up_on_purpose)
 {
     uint32_t i;
 
-    (void)unused;
     begin();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -252,14 +237,13 @@ static void without_zero_grad_gradients_add_up_on_purpose(void **unused)
 }
 
 /* Under a limit of 100 MiB, the second of two blocks is refused, and both are freed. */
-static void the_free_of_a_refused_request_counts_once(void **unused)
+TEST(the_free_of_a_refused_request_counts_once)
 {
     const struct mt_analyze_options options = {
         .replay = {.policy = "pytorch", .limit_bytes = 100 * MT_MIB}};
     uint64_t small, large;
     struct mt_report *report;
 
-    (void)unused;
     program_begin();
     small = take("model.py:f:1", 50 * MT_MIB);
     large = take("model.py:f:2", 200 * MT_MIB);
@@ -273,24 +257,5 @@ static void the_free_of_a_refused_request_counts_once(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_that_wait_for_their_successor_are_found),
-        cmocka_unit_test(blocks_not_made_in_forward_are_not_reported),
-        cmocka_unit_test(blocks_without_stacks_are_not_reported),
-        cmocka_unit_test(blocks_that_live_for_two_steps_are_not_reported),
-        cmocka_unit_test(blocks_freed_before_their_successor_are_not_reported),
-        cmocka_unit_test(the_first_of_its_successors_counts),
-        cmocka_unit_test(blocks_without_successor_are_not_reported),
-        cmocka_unit_test(in_the_last_step_the_previous_block_is_evidence),
-        cmocka_unit_test(without_training_nothing_is_reported),
-        cmocka_unit_test(gradients_that_stay_are_found),
-        cmocka_unit_test(gradients_that_end_before_the_last_step_are_not_kept),
-        cmocka_unit_test(gradients_that_come_late_are_not_kept),
-        cmocka_unit_test(most_gradients_have_to_stay),
-        cmocka_unit_test(buckets_stay_by_design),
-        cmocka_unit_test(without_zero_grad_gradients_add_up_on_purpose),
-        cmocka_unit_test(the_free_of_a_refused_request_counts_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

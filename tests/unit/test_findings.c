@@ -88,7 +88,7 @@ static void read_pins(struct mt_event *events, size_t count, uint16_t device, ui
     read_pins_into(events, count, device, wanted(at));
 }
 
-static void free_bytes_of_segments_with_a_live_block_are_stranded(void **unused)
+TEST(free_bytes_of_segments_with_a_live_block_are_stranded)
 {
     struct mt_event events[] = {
         event(MT_EVENT_SEGMENT_ALLOC, B, 20 * MT_MIB),
@@ -99,7 +99,6 @@ static void free_bytes_of_segments_with_a_live_block_are_stranded(void **unused)
         /* later */
         event(MT_EVENT_ALLOC, C, 50 * MT_MIB)};
 
-    (void)unused;
     read_pins(events, MT_ARRAY_LEN(events), 0, 7);
     assert_int_equal(pins.segment_count, 2); /* C is free as a whole */
     assert_int_equal(pins.segments[0].base, A);
@@ -115,13 +114,12 @@ static void free_bytes_of_segments_with_a_live_block_are_stranded(void **unused)
 }
 
 /* A block that was freed but waits for a stream keeps its place. */
-static void waiting_blocks_pin_segments(void **unused)
+TEST(waiting_blocks_pin_segments)
 {
     struct mt_event events[] = {
         event(MT_EVENT_SEGMENT_ALLOC, A, 20 * MT_MIB), event(MT_EVENT_ALLOC, A, MT_MIB),
         event(MT_EVENT_FREE_REQUESTED, A, MT_MIB), event(MT_EVENT_FREE_COMPLETED, A, MT_MIB)};
 
-    (void)unused;
     read_pins(events, MT_ARRAY_LEN(events), 0, 2);
     assert_int_equal(pins.stranded_bytes, 19 * MT_MIB);
     mt_pins_release(&pins);
@@ -132,7 +130,7 @@ static void waiting_blocks_pin_segments(void **unused)
 }
 
 /* Expandable segments, private pools, other devices and released segments. */
-static void other_segments_are_ignored(void **unused)
+TEST(other_segments_are_ignored)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, A, 20 * MT_MIB),
                                 event(MT_EVENT_ALLOC, A, MT_MIB),
@@ -146,7 +144,6 @@ static void other_segments_are_ignored(void **unused)
                                 event(MT_EVENT_FREE_COMPLETED, C + 64 * MT_MIB, 3 * MT_MIB),
                                 event(MT_EVENT_SEGMENT_FREE, C + 64 * MT_MIB, 20 * MT_MIB)};
 
-    (void)unused;
     events[0].flags = events[1].flags = MT_EVENT_EXPANDABLE;
     events[2].pool = events[3].pool = 1;
     events[4].device = events[5].device = 1;
@@ -170,7 +167,7 @@ static void assert_segment(uint32_t at, uint64_t base, uint64_t bytes, uint64_t 
 
 /* For the reserved memory, ranges of expandable segments and private pools also count, and a block
  * may be in two ranges. */
-static void all_segments_are_counted_if_wanted(void **unused)
+TEST(all_segments_are_counted_if_wanted)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, A, 20 * MT_MIB),
                                 event(MT_EVENT_SEGMENT_MAP, A + 20 * MT_MIB, 40 * MT_MIB),
@@ -182,7 +179,6 @@ static void all_segments_are_counted_if_wanted(void **unused)
                                 event(MT_EVENT_SEGMENT_UNMAP, A + MT_MIB, 58 * MT_MIB)};
     struct mt_pins all = wanted(6);
 
-    (void)unused;
     events[4].pool = events[5].pool = 1;
     all.all = true;
     read_pins_into(events, MT_ARRAY_LEN(events), 0, all);
@@ -201,9 +197,8 @@ static void all_segments_are_counted_if_wanted(void **unused)
     mt_pins_release(&pins);
 }
 
-static void few_bytes_are_not_reported(void **unused)
+TEST(few_bytes_are_not_reported)
 {
-    (void)unused;
     assert_true(mt_finding_matters(64 * MT_MIB, 0));
     assert_false(mt_finding_matters(64 * MT_MIB - 1, 0));
     assert_true(mt_finding_matters(500 * MT_MIB, 10000 * MT_MIB));
@@ -212,13 +207,5 @@ static void few_bytes_are_not_reported(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_bytes_of_segments_with_a_live_block_are_stranded),
-        cmocka_unit_test(waiting_blocks_pin_segments),
-        cmocka_unit_test(other_segments_are_ignored),
-        cmocka_unit_test(all_segments_are_counted_if_wanted),
-        cmocka_unit_test(few_bytes_are_not_reported),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

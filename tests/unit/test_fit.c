@@ -54,7 +54,7 @@ static const struct mt_fit_result *fit(struct mt_event *events, size_t count, co
 
 /* PyTorch waits for all streams before it fails, so blocks that were freed while used on another
  * stream are free by then. */
-static void waiting_frees_complete_before_a_failure(void **unused)
+TEST(waiting_frees_complete_before_a_failure)
 {
     struct mt_event events[] = {
         event(MT_EVENT_ALLOC, 1, 30),        event(MT_EVENT_FREE_REQUESTED, 1, 30),
@@ -63,13 +63,12 @@ static void waiting_frees_complete_before_a_failure(void **unused)
         event(MT_EVENT_FREE_COMPLETED, 1, 6)};
     const struct mt_fit_result *result = fit(events, 7, "pytorch:", 0);
 
-    (void)unused;
     assert_true(result->fits);
     assert_int_equal(result->fit_bytes, 44 * MT_MIB); /* 24, and 20 for the segment of 6 */
     assert_int_equal(result->reserved_peak_bytes, 54 * MT_MIB);
 }
 
-static void live_blocks_have_to_fit(void **unused)
+TEST(live_blocks_have_to_fit)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 24),
                                 event(MT_EVENT_FREE_REQUESTED, 1, 30),
@@ -77,7 +76,6 @@ static void live_blocks_have_to_fit(void **unused)
                                 event(MT_EVENT_ALLOC, 3, 20)};
     const struct mt_fit_result *result = fit(events, 5, "pytorch:", 0);
 
-    (void)unused;
     assert_true(result->fits);
     assert_int_equal(result->fit_bytes, 54 * MT_MIB);
     assert_int_equal(result->fails_at_bytes, 53 * MT_MIB);
@@ -96,14 +94,13 @@ static void live_blocks_have_to_fit(void **unused)
 }
 
 /* Without a limit, both segments stay cached. With one, the first is released. */
-static void a_cache_need_not_fit(void **unused)
+TEST(a_cache_need_not_fit)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_FREE_REQUESTED, 1, 30),
                                 event(MT_EVENT_FREE_COMPLETED, 1, 30),
                                 event(MT_EVENT_ALLOC, 2, 40)};
     const struct mt_fit_result *result = fit(events, 4, "pytorch:", 39 * MT_MIB);
 
-    (void)unused;
     assert_int_equal(result->reserved_peak_bytes, 70 * MT_MIB);
     assert_int_equal(result->fit_bytes, 40 * MT_MIB);
     assert_false(result->limit_fits);
@@ -116,13 +113,12 @@ static void a_cache_need_not_fit(void **unused)
 
 /* Requests that failed in the run do not have to fit, but they show that the program depends on
  * available memory. */
-static void recorded_refusals_need_not_fit(void **unused)
+TEST(recorded_refusals_need_not_fit)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_OOM, 0, 4000),
                                 event(MT_EVENT_ALLOC, 2, 30)};
     const struct mt_fit_result *result = fit(events, 3, "pytorch:", 0);
 
-    (void)unused;
     assert_int_equal(result->fit_bytes, 60 * MT_MIB);
     assert_int_equal(result->recorded_ooms, 1);
     assert_true(mt_fit_depends_on_memory(result));
@@ -140,7 +136,7 @@ static struct mt_event at(struct mt_event event, uint64_t offset_mib)
  * address was lower. So the larger segment became free as a whole and served 60 MiB. With other
  * addresses from the driver, it does not. An exact replay of the recorded addresses does not show
  * what the next run does. */
-static void the_next_run_has_other_addresses(void **unused)
+TEST(the_next_run_has_other_addresses)
 {
     struct mt_event events[] = {
         event(MT_EVENT_SEGMENT_ALLOC, LARGE, 60),
@@ -163,20 +159,18 @@ static void the_next_run_has_other_addresses(void **unused)
     const struct mt_fit_options options = {.policy = "pytorch", .orders = 4};
     const struct mt_fit_result *result = fit_with(events, MT_ARRAY_LEN(events), &options);
 
-    (void)unused;
     assert_int_equal(result->fit_bytes, 90 * MT_MIB);
     assert_int_equal(result->low_bytes, 90 * MT_MIB);
     assert_int_equal(result->high_bytes, 120 * MT_MIB);
 }
 
-static void devices_are_searched_one_by_one(void **unused)
+TEST(devices_are_searched_one_by_one)
 {
     struct mt_event events[] = {
         event(MT_EVENT_ALLOC, 1, 30), on_device(event(MT_EVENT_ALLOC, 2, 100), 1),
         event(MT_EVENT_ALLOC, 3, 40), on_device(event(MT_EVENT_ALLOC, 4, 200), 1)};
     const struct mt_fit_result *result = fit(events, 4, "pytorch:", 100 * MT_MIB);
 
-    (void)unused;
     assert_int_equal(summary.device_count, 2);
     assert_int_equal(result[0].fit_bytes, 70 * MT_MIB);
     assert_int_equal(result[0].first_failure.event, 2);
@@ -187,12 +181,11 @@ static void devices_are_searched_one_by_one(void **unused)
     assert_false(result[1].limit_fits);
 }
 
-static void a_trace_that_no_limit_serves_is_reported(void **unused)
+TEST(a_trace_that_no_limit_serves_is_reported)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 1)};
     const struct mt_fit_result *result;
 
-    (void)unused;
     events[1].size_bytes = UINT64_MAX - 5;
     result = fit(events, 2, "pytorch:", 0);
     assert_false(result->fits);
@@ -201,12 +194,11 @@ static void a_trace_that_no_limit_serves_is_reported(void **unused)
 }
 
 /* The request that ended the run has to fit, unless no device can serve it. */
-static void an_impossible_request_need_not_fit(void **unused)
+TEST(an_impossible_request_need_not_fit)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_OOM, 0, 200)};
     const struct mt_fit_result *result = fit(events, 2, "pytorch:", 0);
 
-    (void)unused;
     assert_int_equal(result->fit_bytes, 230 * MT_MIB);
     events[1].size_bytes = UINT64_C(1) << 40;
     result = fit(events, 2, "pytorch:", 0);
@@ -216,13 +208,12 @@ static void an_impossible_request_need_not_fit(void **unused)
 }
 
 /* The initial state exists under every limit. */
-static void the_state_at_the_start_has_to_fit(void **unused)
+TEST(the_state_at_the_start_has_to_fit)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 1, 64), event(MT_EVENT_ALLOC, 1, 10),
                                 event(MT_EVENT_ALLOC, 2, 20)};
     const struct mt_fit_result *result;
 
-    (void)unused;
     events[0].flags = events[1].flags = MT_EVENT_INITIAL;
     events[1].aux_bytes = 10 * MT_MIB;
     result = fit(events, 3, "pytorch:", 0);
@@ -232,14 +223,13 @@ static void the_state_at_the_start_has_to_fit(void **unused)
 }
 
 /* PyTorch returns segments without blocks before it fails; a larger limit leaves them reserved. */
-static void cached_segments_of_the_start_need_not_fit(void **unused)
+TEST(cached_segments_of_the_start_need_not_fit)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 1, 64),
                                 event(MT_EVENT_SEGMENT_ALLOC, 100, 200),
                                 event(MT_EVENT_ALLOC, 1, 64), event(MT_EVENT_ALLOC, 300, 20)};
     const struct mt_fit_result *result;
 
-    (void)unused;
     events[0].flags = events[1].flags = events[2].flags = MT_EVENT_INITIAL;
     events[2].aux_bytes = 64 * MT_MIB;
     result = fit(events, 4, "pytorch:", 100 * MT_MIB);
@@ -251,12 +241,11 @@ static void cached_segments_of_the_start_need_not_fit(void **unused)
     assert_int_equal(result->first_failure.event, 3);
 }
 
-static void an_empty_trace_needs_nothing(void **unused)
+TEST(an_empty_trace_needs_nothing)
 {
     struct mt_event events[] = {event(MT_EVENT_FREE_REQUESTED, 1, 30)};
     const struct mt_fit_result *result = fit(events, 1, "pytorch:", 1);
 
-    (void)unused;
     assert_true(result->fits);
     assert_true(result->limit_fits);
     assert_int_equal(result->fit_bytes, 0);
@@ -265,7 +254,7 @@ static void an_empty_trace_needs_nothing(void **unused)
     assert_int_equal(summary.device_count, 0);
 }
 
-static void only_simulated_policies_have_a_limit(void **unused)
+TEST(only_simulated_policies_have_a_limit)
 {
     static const char *const policies[] = {"recorded", "recorded:x", "nosuch", "pytorch:nosuch:1"};
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30)};
@@ -273,7 +262,6 @@ static void only_simulated_policies_have_a_limit(void **unused)
     struct mt_error error;
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
         const struct mt_fit_options options = {.policy = policies[i], .orders = 1};
         mt_fit_release(&summary);
@@ -291,7 +279,7 @@ static enum mt_status stop_at_second(void *context, const struct mt_event *event
     return event->seq == 1 ? MT_END : MT_OK;
 }
 
-static void an_observer_can_stop_a_replay(void **unused)
+TEST(an_observer_can_stop_a_replay)
 {
     static struct mt_replay_summary replayed;
     const struct mt_replay_options options = {.policy = "pytorch:"};
@@ -302,7 +290,6 @@ static void an_observer_can_stop_a_replay(void **unused)
     struct memory_source source;
     struct mt_error error;
 
-    (void)unused;
     memory_source_init(&source, events, 3, 3);
     assert_int_equal(mt_replay_run(&source.source, &options, &observer, &replayed, &error), MT_OK);
     memory_source_release(&source);
@@ -312,22 +299,7 @@ static void an_observer_can_stop_a_replay(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(live_blocks_have_to_fit),
-        cmocka_unit_test(waiting_frees_complete_before_a_failure),
-        cmocka_unit_test(a_cache_need_not_fit),
-        cmocka_unit_test(recorded_refusals_need_not_fit),
-        cmocka_unit_test(the_next_run_has_other_addresses),
-        cmocka_unit_test(devices_are_searched_one_by_one),
-        cmocka_unit_test(a_trace_that_no_limit_serves_is_reported),
-        cmocka_unit_test(an_impossible_request_need_not_fit),
-        cmocka_unit_test(the_state_at_the_start_has_to_fit),
-        cmocka_unit_test(cached_segments_of_the_start_need_not_fit),
-        cmocka_unit_test(an_empty_trace_needs_nothing),
-        cmocka_unit_test(only_simulated_policies_have_a_limit),
-        cmocka_unit_test(an_observer_can_stop_a_replay),
-    };
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = run_tests_of_file(NULL, NULL);
 
     mt_fit_release(&summary);
     return failures;

@@ -60,12 +60,11 @@ static void remove_place(struct place *place)
 }
 
 /* Searching all files for each record would read RANKS * (RANKS + 1) / 2 of them. */
-static void each_file_is_hashed_once(void **state)
+TEST(each_file_is_hashed_once)
 {
     struct place place;
     const char *reason;
 
-    (void)state;
     make_place(&place);
     for (int round = 0; round < 2; round++)
         for (int i = RANKS - 1; i >= 0; i--) {
@@ -78,13 +77,12 @@ static void each_file_is_hashed_once(void **state)
     remove_place(&place);
 }
 
-static void missing_traces_have_a_reason(void **state)
+TEST(missing_traces_have_a_reason)
 {
     struct mt_rank_record record = {.trace_name = "snapshot.pickle", .trace_sha256 = ""};
     struct place place;
     const char *reason;
 
-    (void)state;
     make_place(&place);
     assert_null(mt_fleet_trace_of(&place.traces, &record, &reason));
     assert_non_null(strstr(reason, "several files have the name of its trace"));
@@ -100,10 +98,5 @@ static void missing_traces_have_a_reason(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_file_is_hashed_once),
-        cmocka_unit_test(missing_traces_have_a_reason),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void expect_printable(const char *text, size_t length, const char *shown)
     mt_buf_release(&out);
 }
 
-static void deceptive_characters_are_escaped(void **state)
+TEST(deceptive_characters_are_escaped)
 {
     static const struct {
         const char *text, *shown;
@@ -38,14 +38,13 @@ static void deceptive_characters_are_escaped(void **state)
         {"\xEF\xBF\xBD", "\xEF\xBF\xBD"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_printable(cases[i].text, strlen(cases[i].text), cases[i].shown);
     expect_printable("a\0b", 3, "a\\x00b");
     expect_printable("\xE2\x80\xAE", 2, "\\xe2\\x80"); /* nothing is read after the end */
 }
 
-static void commands_of_ci_systems_are_broken(void **state)
+TEST(commands_of_ci_systems_are_broken)
 {
     static const struct {
         const char *text, *shown;
@@ -67,17 +66,15 @@ static void commands_of_ci_systems_are_broken(void **state)
         {":", ":"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_printable(cases[i].text, strlen(cases[i].text), cases[i].shown);
 }
 
 /* Every code point matches at most one rule; characters that are shown are copied. */
-static void every_code_point(void **state)
+TEST(every_code_point)
 {
     uint32_t shown = 0, code = 0;
 
-    (void)state;
     for (uint32_t i = 0; i <= 0x10FFFF; i++) {
         struct mt_buf text = {0};
         struct mt_foreign_text foreign;
@@ -105,11 +102,5 @@ static void every_code_point(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deceptive_characters_are_escaped),
-        cmocka_unit_test(commands_of_ci_systems_are_broken),
-        cmocka_unit_test(every_code_point),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

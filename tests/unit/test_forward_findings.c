@@ -20,9 +20,8 @@ static void hold_below(const char *loss)
 }
 
 /* The distance between the innermost frame and the loss does not matter. */
-static void all_callers_are_looked_at(void **state)
+TEST(all_callers_are_looked_at)
 {
-    (void)state;
     hold_below("functional.py:cross_entropy:3");
     expect_finding("loss-peak", 100 * MT_MIB);
     hold_below("functional.py:something_else:3");
@@ -30,9 +29,8 @@ static void all_callers_are_looked_at(void **state)
 }
 
 /* A function of the program with the same name, and its callers. */
-static void namesakes_are_no_loss(void **state)
+TEST(namesakes_are_no_loss)
 {
-    (void)state;
     hold_below("mine.py:cross_entropy:3");
     expect_nothing("loss-peak");
     hold_below("mine.py:cross_entropy:3 < functional.py:cross_entropy:3");
@@ -63,9 +61,8 @@ static void expect_typed(const char *given, const char *recorded, const char *ex
 }
 
 /* Words with blanks are lost in a recorded command line, and a rank is not the whole job. */
-static void advice_is_checked_on_paper(void **state)
+TEST(advice_is_checked_on_paper)
 {
-    (void)state;
     expect_typed("python 'my train.py'", NULL,
                  "memtrace dry-run --apply chunked-loss=8 -- python 'my train.py'");
     expect_typed(NULL, "python train.py --lr 1e-3",
@@ -99,11 +96,10 @@ static void forward_alone(uint32_t layers, uint32_t lines)
     call_of_layers(layers, lines);
 }
 
-static void blocks_that_forward_keeps_are_found(void **unused)
+TEST(blocks_that_forward_keeps_are_found)
 {
     struct mt_report *report;
 
-    (void)unused;
     forward_alone(6, 5);
     expect_finding("kept-forward", 600 * MT_MIB);
     forward_alone(6, 5);
@@ -132,25 +128,22 @@ static void one_pass(bool step_before)
     phase_ends("backward");
 }
 
-static void activations_wait_without_steps(void **unused)
+TEST(activations_wait_without_steps)
 {
-    (void)unused;
     one_pass(false);
     expect_finding("held-activations", 200 * MT_MIB);
 }
 
 /* There are steps, but the peak is outside of them: it may hold older blocks. */
-static void activations_beside_steps_may_not_wait(void **unused)
+TEST(activations_beside_steps_may_not_wait)
 {
-    (void)unused;
     one_pass(true);
     expect_nothing("held-activations");
 }
 
 /* The loss has a range of its own, and the peak. */
-static void the_loss_belongs_to_the_forward_pass_before(void **unused)
+TEST(the_loss_belongs_to_the_forward_pass_before)
 {
-    (void)unused;
     forward_alone(6, 5);
     phase_begins("loss");
     (void)take("train.py:loss_of:7", 10 * MT_MIB);
@@ -159,11 +152,10 @@ static void the_loss_belongs_to_the_forward_pass_before(void **unused)
 }
 
 /* Results of the call before exist while this one runs: its graph counts once. */
-static void the_graph_of_the_call_before_is_named(void **unused)
+TEST(the_graph_of_the_call_before_is_named)
 {
     struct mt_report *report;
 
-    (void)unused;
     forward_alone(6, 5);
     call_of_layers(6, 5);
     report = program_report();
@@ -177,10 +169,9 @@ static void the_graph_of_the_call_before_is_named(void **unused)
 
 /* The call that runs out of memory may be the forward pass of training. If an earlier call's graph
  * still exists, it is not. */
-static void a_call_that_is_cut_may_have_a_backward(void **unused)
+TEST(a_call_that_is_cut_may_have_a_backward)
 {
     for (int calls = 1; calls <= 2; calls++) {
-        (void)unused;
         forward_alone(6, 5);
         if (calls > 1)
             call_of_layers(6, 5);
@@ -204,11 +195,10 @@ static const char *advice_of_forward(struct mt_report **report)
 }
 
 /* A program with an optimizer's state trains, so no_grad is no advice for it. */
-static void training_needs_blocks_that_forward_keeps(void **unused)
+TEST(training_needs_blocks_that_forward_keeps)
 {
     struct mt_report *report;
 
-    (void)unused;
     forward_alone(6, 5);
     (void)program_stack("net.py:constrain:3");
     assert_non_null(strstr(advice_of_forward(&report), "torch.no_grad()"));
@@ -234,12 +224,11 @@ static void training_needs_blocks_that_forward_keeps(void **unused)
 }
 
 /* A graph that the program drops: if roles of some of its blocks are recorded, their ends count. */
-static void a_graph_with_recorded_roles(void **unused)
+TEST(a_graph_with_recorded_roles)
 {
     struct mt_report *report;
     uint64_t blocks[60];
 
-    (void)unused;
     begin();
     phase_begins("forward");
     for (uint32_t i = 0; i < 60; i++) {
@@ -257,16 +246,14 @@ static void a_graph_with_recorded_roles(void **unused)
 }
 
 /* Keys and values come from two lines, whatever the number of layers. */
-static void a_cache_is_no_graph(void **unused)
+TEST(a_cache_is_no_graph)
 {
-    (void)unused;
     forward_alone(20, 2);
     expect_nothing("kept-forward");
 }
 
-static void blocks_for_a_recorded_backward_are_not_reported(void **unused)
+TEST(blocks_for_a_recorded_backward_are_not_reported)
 {
-    (void)unused;
     forward_alone(6, 5);
     phase_begins("backward");
     give(program.next_addr - 20 * MT_MIB); /* the last one: the peak is that of forward */
@@ -301,24 +288,21 @@ static void call_again(uint32_t calls, uint32_t results, bool trains)
     }
 }
 
-static void results_of_earlier_calls_are_found(void **unused)
+TEST(results_of_earlier_calls_are_found)
 {
-    (void)unused;
     call_again(3, 1, false);
     expect_finding("earlier-results", 100 * MT_MIB);
 }
 
-static void one_call_has_no_earlier_results(void **unused)
+TEST(one_call_has_no_earlier_results)
 {
-    (void)unused;
     call_again(1, 1, false);
     expect_nothing("earlier-results");
 }
 
 /* Lines that allocate a different size in each call. */
-static void results_of_other_sizes_are_no_successors(void **unused)
+TEST(results_of_other_sizes_are_no_successors)
 {
-    (void)unused;
     begin();
     for (uint32_t i = 0; i < 2; i++) {
         phase_begins("forward");
@@ -329,16 +313,14 @@ static void results_of_other_sizes_are_no_successors(void **unused)
 }
 
 /* Several blocks of one line in a call are a cache. */
-static void a_cache_is_no_result(void **unused)
+TEST(a_cache_is_no_result)
 {
-    (void)unused;
     call_again(3, 2, false);
     expect_nothing("earlier-results");
 }
 
-static void backward_may_need_earlier_results(void **unused)
+TEST(backward_may_need_earlier_results)
 {
-    (void)unused;
     call_again(3, 1, true);
     expect_nothing("earlier-results");
 }
@@ -351,9 +333,8 @@ static void attend(const char *stack)
     phase_ends("forward");
 }
 
-static void matrices_of_attention_are_found(void **unused)
+TEST(matrices_of_attention_are_found)
 {
-    (void)unused;
     attend("native.cpp:_softmax:0 < functional.py:softmax:5 < module.py:_call_impl:1 < "
            "model.py:EagerAttention:7");
     expect_finding("attention-matrices", 100 * MT_MIB);
@@ -362,13 +343,12 @@ static void matrices_of_attention_are_found(void **unused)
 }
 
 /* Together, two blocks of 50 MiB have more bytes than the largest block. */
-static void the_largest_matrix_is_a_block(void **unused)
+TEST(the_largest_matrix_is_a_block)
 {
     static const uint64_t mib[] = {50, 50, 60};
     const struct mt_finding *finding;
     struct mt_report *report;
 
-    (void)unused;
     begin();
     phase_begins("forward");
     for (size_t i = 0; i < MT_ARRAY_LEN(mib); i++)
@@ -384,7 +364,7 @@ static void the_largest_matrix_is_a_block(void **unused)
 }
 
 /* Softmax over classes, of gates outside of attention, of a loss, and fused. */
-static void other_softmax_is_no_matrix(void **unused)
+TEST(other_softmax_is_no_matrix)
 {
     static const char *const stacks[] = {
         "functional.py:softmax:5 < model.py:classify:7",
@@ -395,7 +375,6 @@ static void other_softmax_is_no_matrix(void **unused)
         "native.cpp:scaled_dot_product:0 < model.py:attention:7",
     };
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(stacks); i++) {
         attend(stacks[i]);
         expect_nothing("attention-matrices");
@@ -421,18 +400,16 @@ static void one_instant(uint64_t segment_bytes)
                                                   .stack = MT_NO_ID});
 }
 
-static void idle_memory_is_found_without_a_history(void **unused)
+TEST(idle_memory_is_found_without_a_history)
 {
-    (void)unused;
     one_instant(500 * MT_MIB);
     expect_finding("cached-memory", 400 * MT_MIB);
     one_instant(120 * MT_MIB);
     expect_nothing("cached-memory");
 }
 
-static void with_a_history_idle_memory_is_not_reported(void **unused)
+TEST(with_a_history_idle_memory_is_not_reported)
 {
-    (void)unused;
     one_instant(500 * MT_MIB);
     program.next_addr += 200 * MT_MIB;
     give(take("train.py:main:1", 20 * MT_MIB));
@@ -460,9 +437,8 @@ static void cached_before(unsigned steps, uint64_t bytes)
     }
 }
 
-static void a_cache_that_no_step_needs_is_found(void **unused)
+TEST(a_cache_that_no_step_needs_is_found)
 {
-    (void)unused;
     cached_before(2, 40 * MT_MIB);
     expect_finding("cached-memory", 360 * MT_MIB);
     cached_before(2, 380 * MT_MIB); /* steps need it */
@@ -497,9 +473,8 @@ static void free_in_turn(bool waits, const char *line)
     }
 }
 
-static void frees_that_wait_for_a_stream_are_found(void **unused)
+TEST(frees_that_wait_for_a_stream_are_found)
 {
-    (void)unused;
     free_in_turn(true, "train.py:load:3");
     expect_finding("waiting-for-stream", 200 * MT_MIB);
     free_in_turn(false, "train.py:load:3");
@@ -521,12 +496,11 @@ static const struct mt_finding *refused(uint64_t bytes, struct mt_report **repor
     return finding_of(*report, "out-of-memory");
 }
 
-static void a_size_that_no_device_has_is_wrong(void **unused)
+TEST(a_size_that_no_device_has_is_wrong)
 {
     const struct mt_finding *finding;
     struct mt_report *report;
 
-    (void)unused;
     finding = refused(UINT64_C(128) << 40, &report);
     assert_non_null(finding);
     assert_string_equal(finding->title,
@@ -566,23 +540,21 @@ static const struct mt_finding *died(uint64_t then, uint64_t free_bytes, struct 
 }
 
 /* Advice about the peak of training is none about an error in validation. */
-static void advice_is_about_blocks_that_were_alive(void **unused)
+TEST(advice_is_about_blocks_that_were_alive)
 {
     struct mt_report *report;
 
-    (void)unused;
     assert_null(strstr(died(0, 0, &report)->advice, "save_on_cpu"));
     program_end(report);
     assert_non_null(strstr(died(200 * MT_MIB, 0, &report)->advice, "save_on_cpu"));
     program_end(report);
 }
 
-static void a_limit_of_the_process_costs_nothing(void **unused)
+TEST(a_limit_of_the_process_costs_nothing)
 {
     const struct mt_finding *finding;
     struct mt_report *report;
 
-    (void)unused;
     finding = died(200 * MT_MIB, 8192 * MT_MIB, &report);
     assert_non_null(strstr(finding->advice, "set_per_process_memory_fraction"));
     assert_null(finding->cost);
@@ -591,36 +563,5 @@ static void a_limit_of_the_process_costs_nothing(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_callers_are_looked_at),
-        cmocka_unit_test(namesakes_are_no_loss),
-        cmocka_unit_test(advice_is_checked_on_paper),
-        cmocka_unit_test(activations_wait_without_steps),
-        cmocka_unit_test(activations_beside_steps_may_not_wait),
-        cmocka_unit_test(blocks_that_forward_keeps_are_found),
-        cmocka_unit_test(the_loss_belongs_to_the_forward_pass_before),
-        cmocka_unit_test(the_graph_of_the_call_before_is_named),
-        cmocka_unit_test(a_call_that_is_cut_may_have_a_backward),
-        cmocka_unit_test(a_graph_with_recorded_roles),
-        cmocka_unit_test(training_needs_blocks_that_forward_keeps),
-        cmocka_unit_test(a_cache_is_no_graph),
-        cmocka_unit_test(blocks_for_a_recorded_backward_are_not_reported),
-        cmocka_unit_test(results_of_earlier_calls_are_found),
-        cmocka_unit_test(one_call_has_no_earlier_results),
-        cmocka_unit_test(results_of_other_sizes_are_no_successors),
-        cmocka_unit_test(a_cache_is_no_result),
-        cmocka_unit_test(backward_may_need_earlier_results),
-        cmocka_unit_test(matrices_of_attention_are_found),
-        cmocka_unit_test(the_largest_matrix_is_a_block),
-        cmocka_unit_test(other_softmax_is_no_matrix),
-        cmocka_unit_test(idle_memory_is_found_without_a_history),
-        cmocka_unit_test(with_a_history_idle_memory_is_not_reported),
-        cmocka_unit_test(a_cache_that_no_step_needs_is_found),
-        cmocka_unit_test(a_size_that_no_device_has_is_wrong),
-        cmocka_unit_test(advice_is_about_blocks_that_were_alive),
-        cmocka_unit_test(a_limit_of_the_process_costs_nothing),
-        cmocka_unit_test(frees_that_wait_for_a_stream_are_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

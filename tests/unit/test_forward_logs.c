@@ -36,9 +36,8 @@ static void expect_call(const char *module_path, bool is_call)
     mt_symbols_release(&symbols);
 }
 
-static void calls_of_models(void **state)
+TEST(calls_of_models)
 {
-    (void)state;
     expect_call("/x/site-packages/torch/nn/modules/module.py", true);
     expect_call("C:\\x\\site-packages\\torch\\nn\\modules\\module.py", true);
     expect_call("/x/site-packages/mytorch/nn/modules/module.py", false);
@@ -65,17 +64,13 @@ static void expect_inner(const char *caller_path, bool is_inner)
     mt_symbols_release(&symbols);
 }
 
-static void modules_that_models_call(void **state)
+TEST(modules_that_models_call)
 {
-    (void)state;
     expect_inner("/home/me/model.py", true);
     expect_inner("/x/site-packages/torch/nn/modules/container.py", false);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(calls_of_models),
-                                       cmocka_unit_test(modules_that_models_call)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

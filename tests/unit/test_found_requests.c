@@ -5,9 +5,8 @@
 #include "unnamed_program.h"
 #include "xla_names.h"
 
-static void requests_to_a_model(void **state)
+TEST_WITH(requests_to_a_model, begin, end)
 {
-    (void)state;
     runs("t.py:main:1 module.py:_apply");
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:3");
@@ -22,9 +21,8 @@ static void requests_to_a_model(void **state)
 }
 
 /* Both loops are in one function: the outer one jumps back to an earlier line. */
-static void requests_in_one_function(void **state)
+TEST_WITH(requests_in_one_function, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:3");
         for (int token = 0; token < 4; token++) {
@@ -40,7 +38,7 @@ static void requests_in_one_function(void **state)
 
 /* A program of XLA: the loop over the layers is on the same line as the loop over requests. A
  * request runs the module that does the work. */
-static void requests_to_a_module(void **state)
+TEST_WITH(requests_to_a_module, begin, end)
 {
     const char *const module = "TSL: XlaModule:#hlo_module=jit_forward,program_id=1#";
     const char *const small = "TSL: XlaModule:#hlo_module=jit_broadcast_in_dim,program_id=2#";
@@ -48,7 +46,6 @@ static void requests_to_a_module(void **state)
 
     uint32_t async;
 
-    (void)state;
     program.source.view.level = MT_VIEW_DRIVER;
     assert_int_equal(
         mt_symbols_heap(&program.source.symbols, string(MT_XLA_HEAP, strlen(MT_XLA_HEAP)), &async),
@@ -78,9 +75,8 @@ static void requests_to_a_module(void **state)
 }
 
 /* Only the model's own lines show that it is called again. */
-static void calls_from_one_line(void **state)
+TEST_WITH(calls_from_one_line, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:3 module.py:_call_impl model.py:forward:5");
         runs("t.py:main:3 module.py:_call_impl model.py:forward:6 module.py:_call_impl "
@@ -92,9 +88,8 @@ static void calls_from_one_line(void **state)
            "request#2/forward 3; ");
 }
 
-static void training_in_one_line(void **state)
+TEST_WITH(training_in_one_line, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:3" MODEL);
         runs("t.py:main:3" BACKWARD);
@@ -106,9 +101,8 @@ static void training_in_one_line(void **state)
 
 /* Between the update and the next call, gradients are cleared and a batch is made. A range of the
  * framework begins the call before any stack is recorded. */
-static void training_in_one_line_with_ranges(void **state)
+TEST_WITH(training_in_one_line_with_ranges, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:3"); /* the batch */
         ranges(MT_EVENT_PHASE_PUSH, "FSDP::pre_forward");
@@ -141,9 +135,8 @@ static void training_in_one_line_with_ranges(void **state)
 }
 
 /* Lines of another thread give no information about this thread's loop. */
-static void another_thread(void **state)
+TEST_WITH(another_thread, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:3" MODEL);
         runs("t.py:main:4" BACKWARD);
@@ -157,9 +150,8 @@ static void another_thread(void **state)
 }
 
 /* Without names, stacks or threads: only sizes repeat. */
-static void requests_repeat(void **state)
+TEST_WITH(requests_repeat, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 7; i++)
         allocates(100000u + (unsigned)i); /* set-up */
     for (int i = 0; i < 6; i++) {
@@ -183,9 +175,8 @@ static void requests_repeat(void **state)
     assert_int_equal(program.source.overlay.events[0].before, 7); /* right after set-up */
 }
 
-static void nothing_repeats(void **state)
+TEST_WITH(nothing_repeats, begin, end)
 {
-    (void)state;
     for (unsigned i = 0; i < 300; i++)
         allocates(512 + i * i % 7919);
     expect("");
@@ -193,14 +184,5 @@ static void nothing_repeats(void **state)
 
 int main(void)
 {
-#define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        PROGRAM(requests_to_a_model),  PROGRAM(requests_in_one_function),
-        PROGRAM(requests_to_a_module), PROGRAM(calls_from_one_line),
-        PROGRAM(training_in_one_line), PROGRAM(training_in_one_line_with_ranges),
-        PROGRAM(another_thread),       PROGRAM(requests_repeat),
-        PROGRAM(nothing_repeats),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -43,12 +43,11 @@ static void expect_advice(const char *id, const char *part, enum framework frame
     program_end(report);
 }
 
-static void cached_memory(void **unused)
+TEST(cached_memory)
 {
     static const char *const parts[FRAMEWORKS] = {"something keeps this memory", ".detach().cpu()",
                                                   "jax.device_get", ".numpy()"};
 
-    (void)unused;
     for (enum framework framework = 0; framework < FRAMEWORKS; framework++) {
         program_of(framework);
         for (unsigned i = 0; i < STEPS; i++) {
@@ -61,12 +60,11 @@ static void cached_memory(void **unused)
     }
 }
 
-static void an_array_that_becomes_longer(void **unused)
+TEST(an_array_that_becomes_longer)
 {
     static const char *const parts[FRAMEWORKS] = {"it grows in each step", "torch.cat",
                                                   "it grows in each step", "it grows in each step"};
 
-    (void)unused;
     for (enum framework framework = 0; framework < FRAMEWORKS; framework++) {
         uint64_t old = 0;
 
@@ -118,7 +116,7 @@ static void train(enum framework framework)
     }
 }
 
-static void memory_of_training(void **unused)
+TEST(memory_of_training)
 {
     static const struct {
         const char *id, *parts[FRAMEWORKS];
@@ -132,7 +130,6 @@ static void memory_of_training(void **unused)
           "tf.keras.optimizers.Adafactor"}},
     };
 
-    (void)unused;
     for (enum framework framework = 0; framework < FRAMEWORKS; framework++)
         for (size_t i = 0; i < MT_ARRAY_LEN(wanted); i++) {
             train(framework);
@@ -141,13 +138,12 @@ static void memory_of_training(void **unused)
 }
 
 /* A run that shards its state needs no advice to shard it. */
-static void shards_are_not_sharded_again(void **unused)
+TEST(shards_are_not_sharded_again)
 {
     static const char *const files[] = {"torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py",
                                         "deepspeed/runtime/engine.py",
                                         "torch/distributed/optim/zero_redundancy_optimizer.py"};
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(files); i++) {
         struct mt_report *report;
         char line[128];
@@ -163,11 +159,10 @@ static void shards_are_not_sharded_again(void **unused)
     }
 }
 
-static void a_trainer_has_options(void **unused)
+TEST(a_trainer_has_options)
 {
     struct mt_report *report;
 
-    (void)unused;
     train(TORCH);
     (void)program_stack("/v/transformers/trainer.py:train:3");
     report = program_report();
@@ -177,13 +172,12 @@ static void a_trainer_has_options(void **unused)
 }
 
 /* Its configuration replaces the optimizer of a trainer. */
-static void deepspeed_has_its_own_optimizer(void **unused)
+TEST(deepspeed_has_its_own_optimizer)
 {
     static const char *const trainers[] = {"/v/transformers/trainer.py:train:3",
                                            "/v/lightning/pytorch/trainer.py:fit:3",
                                            "/v/accelerate/optimizer.py:step:3"};
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(trainers); i++) {
         struct mt_report *report;
 
@@ -245,9 +239,8 @@ static bool is_not_donated(enum framework framework, bool is_donated, uint64_t f
     return is_found;
 }
 
-static void arguments_of_jax_that_are_not_donated(void **unused)
+TEST(arguments_of_jax_that_are_not_donated)
 {
-    (void)unused;
     assert_true(is_not_donated(JAX, false, 200 * MT_MIB));
     assert_false(is_not_donated(JAX, true, 200 * MT_MIB));
     assert_false(is_not_donated(TORCH, false, 200 * MT_MIB));
@@ -256,15 +249,5 @@ static void arguments_of_jax_that_are_not_donated(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cached_memory),
-        cmocka_unit_test(an_array_that_becomes_longer),
-        cmocka_unit_test(memory_of_training),
-        cmocka_unit_test(shards_are_not_sharded_again),
-        cmocka_unit_test(a_trainer_has_options),
-        cmocka_unit_test(deepspeed_has_its_own_optimizer),
-        cmocka_unit_test(arguments_of_jax_that_are_not_donated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -8,13 +8,6 @@
 
 enum { KEYS = 700, ROUNDS = 20000 };
 
-static uint64_t state;
-
-static uint64_t random_u64(void)
-{
-    return dice_xorshift(&state);
-}
-
 /* Keys are small so that equal sizes with different addresses are common. */
 struct oracle {
     bool present[KEYS];
@@ -109,22 +102,22 @@ static void move_one(struct mt_free_set *set, struct oracle *oracle, size_t from
     oracle->present[to] = true;
 }
 
-static void behaves_like_the_oracle(void **unused)
+TEST(behaves_like_the_oracle)
 {
     struct oracle oracle = {{false}};
     struct mt_free_set set = {0};
     size_t round;
 
-    (void)unused;
-    state = 20260417;
-    print_message("seed %llu\n", (unsigned long long)state);
+    random_state = 20260417;
+    print_message("seed %llu\n", (unsigned long long)random_state);
     for (round = 0; round < ROUNDS; round++) {
-        size_t key = (size_t)(random_u64() % KEYS);
-        uint64_t size = 512 * (random_u64() % 25), addr = 4096 * (random_u64() % KEYS);
+        size_t key = (size_t)(dice_xorshift(&random_state) % KEYS);
+        uint64_t size = 512 * (dice_xorshift(&random_state) % 25),
+                 addr = 4096 * (dice_xorshift(&random_state) % KEYS);
         size_t wanted = oracle_find(&oracle, size, addr);
         struct mt_free_cursor found = mt_free_set_find(&set, size, addr);
         assert_true(wanted == KEYS ? !found.entry : found.entry && found.entry->block == wanted);
-        size_t other = (size_t)(random_u64() % KEYS);
+        size_t other = (size_t)(dice_xorshift(&random_state) % KEYS);
         if (oracle.present[key])
             assert_int_equal(mt_free_set_last_like(&set, entry_of(key)).entry->block,
                              oracle_last_like(&oracle, key));
@@ -147,7 +140,5 @@ static void behaves_like_the_oracle(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(behaves_like_the_oracle)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -66,7 +66,7 @@ static const char *find_chunk(const struct mt_buf *png, const char *type, uint32
     return NULL;
 }
 
-static void png_has_size_resolution_and_words(void **state)
+TEST(png_has_size_resolution_and_words)
 {
     struct synthetic_options options = {.steps = 4};
     struct mt_report report;
@@ -74,7 +74,6 @@ static void png_has_size_resolution_and_words(void **state)
     const char *data;
     uint32_t length;
 
-    (void)state;
     if (!mt_png_available(NULL))
         skip();
     synthetic_report(&report, &options);
@@ -102,13 +101,12 @@ static void png_has_size_resolution_and_words(void **state)
 }
 
 /* A picture does not depend on the clock, locale or fonts of the machine. */
-static void png_is_the_same_everywhere(void **state)
+TEST(png_is_the_same_everywhere)
 {
     struct synthetic_options options = {.steps = 4};
     struct mt_report report;
     struct mt_buf here = {0}, there = {0}, dark = {0};
 
-    (void)state;
     if (!mt_png_available(NULL) || !set_german())
         skip();
     setlocale(LC_ALL, "C");
@@ -129,13 +127,12 @@ static void png_is_the_same_everywhere(void **state)
     synthetic_release(&report);
 }
 
-static void too_large_a_png_is_refused(void **state)
+TEST(too_large_a_png_is_refused)
 {
     struct mt_drawing drawing;
     struct mt_buf out = {0};
     struct mt_error error;
 
-    (void)state;
     mt_drawing_init(&drawing, 20000, 20, "wide");
     assert_int_equal(mt_drawing_write(&drawing, MT_THEME_LIGHT, true, &out, &error),
                      MT_ERR_UNSUPPORTED);
@@ -143,7 +140,7 @@ static void too_large_a_png_is_refused(void **state)
     mt_drawing_release(&drawing);
 }
 
-static void files_are_named_by_chart_and_device(void **state)
+TEST(files_are_named_by_chart_and_device)
 {
     struct synthetic_options options = {.steps = 2, .devices = 2};
     struct mt_gallery_options where = {.directory = directory, .threads = 3};
@@ -152,7 +149,6 @@ static void files_are_named_by_chart_and_device(void **state)
     char want[100];
     size_t i, charts = 0;
 
-    (void)state;
     synthetic_report(&report, &options);
     for (i = 0; mt_charts[i]; i++)
         charts += mt_chart_is_called_for(mt_charts[i], &report, &report.devices[0]);
@@ -173,13 +169,12 @@ static void files_are_named_by_chart_and_device(void **state)
 }
 
 /* Draws the devices that reserved most, in the order of the report. */
-static void only_large_devices_are_drawn(void **state)
+TEST(only_large_devices_are_drawn)
 {
     static struct mt_device_report devices[40];
     struct mt_report report = {.devices = devices, .device_count = MT_ARRAY_LEN(devices)};
     struct mt_device_choice choice;
 
-    (void)state;
     for (uint16_t i = 0; i < report.device_count; i++) {
         devices[i].device = i;
         devices[i].reserved_peak.bytes = i % 4 ? 10 : 20 + i / 8; /* 0, 4 .. 36 are large */
@@ -201,11 +196,10 @@ static void only_large_devices_are_drawn(void **state)
 }
 
 /* A program without a caching allocator reserves nothing; without segments, that is unknown. */
-static void the_peak_that_selects_devices_is_printed(void **state)
+TEST(the_peak_that_selects_devices_is_printed)
 {
     struct mt_report report = {.has_segments = true};
 
-    (void)state;
     assert_non_null(strstr(mt_device_choice_text(&report), "largest reserved peaks"));
     report.is_driver_level = true;
     assert_non_null(strstr(mt_device_choice_text(&report), "largest allocated peaks"));
@@ -213,7 +207,7 @@ static void the_peak_that_selects_devices_is_printed(void **state)
     assert_non_null(strstr(mt_device_choice_text(&report), "largest allocated peaks"));
 }
 
-static void one_device_needs_no_number(void **state)
+TEST(one_device_needs_no_number)
 {
     struct synthetic_options options = {.steps = 2};
     struct mt_gallery_options where = {.directory = directory};
@@ -221,7 +215,6 @@ static void one_device_needs_no_number(void **state)
     struct mt_report report;
     char want[100];
 
-    (void)state;
     synthetic_report(&report, &options);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
     snprintf(want, sizeof want, "%s/%s.svg", directory, mt_charts[0]->name);
@@ -232,14 +225,13 @@ static void one_device_needs_no_number(void **state)
 }
 
 /* An empty picture has nothing to look at. */
-static void what_was_not_recorded_is_not_drawn(void **state)
+TEST(what_was_not_recorded_is_not_drawn)
 {
     struct synthetic_options options = {.steps = 2};
     struct mt_gallery_options where = {.directory = directory};
     struct mt_gallery gallery;
     struct mt_report report = {.device_count = 0};
 
-    (void)state;
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
     assert_int_equal(gallery.count, 0);
     mt_gallery_release(&gallery);
@@ -257,7 +249,7 @@ static void what_was_not_recorded_is_not_drawn(void **state)
     synthetic_release(&report);
 }
 
-static void a_missing_directory_is_an_error(void **state)
+TEST(a_missing_directory_is_an_error)
 {
     struct synthetic_options options = {.steps = 2};
     struct mt_gallery_options where = {.directory = "/dev/null/place"};
@@ -265,7 +257,6 @@ static void a_missing_directory_is_an_error(void **state)
     struct mt_report report;
     struct mt_error error;
 
-    (void)state;
     synthetic_report(&report, &options);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, &error), MT_ERR_OUTPUT);
     assert_int_equal(gallery.files[0].status, MT_ERR_OUTPUT);
@@ -275,17 +266,5 @@ static void a_missing_directory_is_an_error(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(png_has_size_resolution_and_words),
-        cmocka_unit_test(png_is_the_same_everywhere),
-        cmocka_unit_test(too_large_a_png_is_refused),
-        cmocka_unit_test(files_are_named_by_chart_and_device),
-        cmocka_unit_test(only_large_devices_are_drawn),
-        cmocka_unit_test(the_peak_that_selects_devices_is_printed),
-        cmocka_unit_test(one_device_needs_no_number),
-        cmocka_unit_test(what_was_not_recorded_is_not_drawn),
-        cmocka_unit_test(a_missing_directory_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return run_tests_of_file(make_directory, remove_directory);
 }

@@ -72,9 +72,8 @@ static enum mt_gate_state check(enum mt_gate_kind kind, const char *text,
     return gates.results[0].state;
 }
 
-static void equal_values_pass(void **unused)
+TEST_WITH(equal_values_pass, setup, teardown)
 {
-    (void)unused;
     assert_int_equal(check(MT_GATE_PEAK, "allocated=1000", NULL), MT_GATE_PASS);
     assert_int_equal(check(MT_GATE_PEAK, "allocated=999", NULL), MT_GATE_FAIL);
     assert_int_equal(gates.results[0].actual_bytes, 1000);
@@ -89,13 +88,12 @@ static void equal_values_pass(void **unused)
 }
 
 /* 2000 B in the order of the run, 1800 B to 2200 B in other orders. */
-static void a_limit_within_the_range_of_a_dry_run(void **unused)
+TEST_WITH(a_limit_within_the_range_of_a_dry_run, setup, teardown)
 {
     struct mt_peak_orders orders = {8, 1800, 2200, 1000, 1003};
     struct mt_gate_check strict = {.rules = &rules, .report = &report, .strict = true};
     const struct mt_gate_result *result;
 
-    (void)unused;
     device.peak_orders = &orders;
     assert_int_equal(check(MT_GATE_PEAK, "reserved=2200", NULL), MT_GATE_PASS);
     assert_false(gates.results[0].may_fail);
@@ -124,11 +122,10 @@ static void a_limit_within_the_range_of_a_dry_run(void **unused)
 }
 
 /* The report does not contain the exit status of the command. */
-static void no_gate_passes_if_the_caller_has_doubts(void **unused)
+TEST_WITH(no_gate_passes_if_the_caller_has_doubts, setup, teardown)
 {
     const struct mt_gate_check asked = {.rules = &rules, .report = &report};
 
-    (void)unused;
     report.doubt = "the command failed";
     add(MT_GATE_PEAK, "reserved=2000");
     add(MT_GATE_PEAK, "allocated=1");
@@ -139,9 +136,9 @@ static void no_gate_passes_if_the_caller_has_doubts(void **unused)
                         "peak reserved: the command failed; at least 1.95 KiB was seen");
 }
 
-static void fragmentation_is_exact(void **unused)
+TEST_WITH(fragmentation_is_exact, setup, teardown)
 {
-    (void)unused; /* 500 of 2000 */
+    /* 500 of 2000 */
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_PASS);
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "24.9999%", NULL), MT_GATE_FAIL);
     device.reserved_peak.bytes = UINT64_C(1) << 50; /* one byte decides */
@@ -153,12 +150,11 @@ static void fragmentation_is_exact(void **unused)
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_NOT_EVALUATED);
 }
 
-static void a_regression_is_in_whole_bytes(void **unused)
+TEST_WITH(a_regression_is_in_whole_bytes, setup, teardown)
 {
     struct mt_baseline_device of_base = {.allocated_peak_bytes = 981, .all_sites = true};
     struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
 
-    (void)unused;
     /* 2% of 981 is 19.62, so 1000 passes. 2% of 980 is 19.6, so 1000 fails. */
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_PASS);
     of_base.allocated_peak_bytes = 980;
@@ -176,12 +172,11 @@ static void a_regression_is_in_whole_bytes(void **unused)
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_NOT_EVALUATED);
 }
 
-static void sites_missing_from_the_base_are_not_blamed(void **unused)
+TEST_WITH(sites_missing_from_the_base_are_not_blamed, setup, teardown)
 {
     struct mt_baseline_device of_base = {.allocated_peak_bytes = 1, .site_count = 1};
     struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
 
-    (void)unused;
     of_base.sites[0] = (struct mt_baseline_site){"b.py:2", "", 650};
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=0%", &base), MT_GATE_FAIL);
     assert_null(strstr(gates.results[0].culprit, "more than in the base"));
@@ -191,9 +186,8 @@ static void sites_missing_from_the_base_are_not_blamed(void **unused)
 }
 
 /* Levels that rise by chance are no growth: only memory that steps leave behind counts. */
-static void growth_is_memory_that_steps_leave_behind(void **unused)
+TEST_WITH(growth_is_memory_that_steps_leave_behind, setup, teardown)
 {
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++) {
         steps[i].enter.allocated = steps[i].exit.allocated = 5000 + 100 * i;
         steps[i].begin_event = i;
@@ -210,9 +204,8 @@ static void growth_is_memory_that_steps_leave_behind(void **unused)
     assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_FAIL);
 }
 
-static void unknown_growth_is_not_evaluated(void **unused)
+TEST_WITH(unknown_growth_is_not_evaluated, setup, teardown)
 {
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++) {
         steps[i].phase = (int32_t)i;
         phases[i].begin_event = 10 * (i + 1);
@@ -230,11 +223,10 @@ static void unknown_growth_is_not_evaluated(void **unused)
     assert_non_null(strstr(gates.results[0].verdict, "no steps"));
 }
 
-static void doubtful_peaks_fail_but_never_pass(void **unused)
+TEST_WITH(doubtful_peaks_fail_but_never_pass, setup, teardown)
 {
     struct mt_oom died = {.fatal = true};
 
-    (void)unused;
     for (int i = 0; i < 5; i++) {
         report.integrity = (struct mt_integrity){
             .cut = i == 0, .events_dropped = i == 1, .frames_damaged = i == 2};
@@ -248,11 +240,10 @@ static void doubtful_peaks_fail_but_never_pass(void **unused)
     }
 }
 
-static void allowed_unknowns_are_excused(void **unused)
+TEST_WITH(allowed_unknowns_are_excused, setup, teardown)
 {
     const struct mt_gate_check asked = {.rules = &rules, .report = &report};
 
-    (void)unused;
     add(MT_GATE_GROWTH, "1");
     mt_gate_rules_make_optional(&rules);
     assert_int_equal(mt_gates_check(&asked, &gates, &error), MT_OK);
@@ -262,21 +253,19 @@ static void allowed_unknowns_are_excused(void **unused)
     assert_int_equal(gates.states[MT_GATE_PASS], 0);
 }
 
-static void without_devices_nothing_passes(void **unused)
+TEST_WITH(without_devices_nothing_passes, setup, teardown)
 {
-    (void)unused;
     report.device_count = 0;
     assert_int_equal(check(MT_GATE_PEAK, "allocated=1GiB", NULL), MT_GATE_NOT_EVALUATED);
     assert_int_equal(check(MT_GATE_FITS, "1GiB", NULL), MT_GATE_NOT_EVALUATED);
 }
 
-static void the_worst_comes_first(void **unused)
+TEST_WITH(the_worst_comes_first, setup, teardown)
 {
     const struct mt_gate_check asked = {.rules = &rules, .report = &report};
     static const enum mt_gate_state states[] = {MT_GATE_FAIL, MT_GATE_NOT_EVALUATED, MT_GATE_WARN,
                                                 MT_GATE_PASS};
 
-    (void)unused;
     add(MT_GATE_PEAK, "requested=1GiB");
     add(MT_GATE_PEAK, "active=1GiB,warn=1");
     add(MT_GATE_GROWTH, "1");
@@ -290,13 +279,12 @@ static void the_worst_comes_first(void **unused)
 }
 
 /* Bytes have commas as printed; a comma also separates a share from bytes. */
-static void bounds_have_commas(void **unused)
+TEST_WITH(bounds_have_commas, setup, teardown)
 {
     static const char *const refused[] = {"5%,6%", "1MiB,2MiB", "5%,1,69 MiB", "1MiB,2MiB,5%",
                                           "5%,"};
     static const char *const both[] = {"5%,1,690 MiB", "5%, 1,690 MiB", "1,690 MiB,5%"};
 
-    (void)unused;
     add(MT_GATE_PEAK, "reserved=1,690 MiB");
     for (size_t i = 0; i < MT_ARRAY_LEN(both); i++)
         add(MT_GATE_REGRESSION, both[i]);
@@ -309,14 +297,13 @@ static void bounds_have_commas(void **unused)
                          MT_ERR_USAGE);
 }
 
-static void a_baseline_is_unchanged_when_read(void **unused)
+TEST_WITH(a_baseline_is_unchanged_when_read, setup, teardown)
 {
     struct mt_trace_header header = {0};
     struct mt_baseline written, again;
     struct mt_settings settings;
     struct mt_buf json = {0};
 
-    (void)unused;
     sites[0].site = "\"x\\y\"\n\xFF\x1b.a";
     sites[1].phase = "{}[].1";
     mt_baseline_of_report(&written, &report, &header);
@@ -337,26 +324,7 @@ static void a_baseline_is_unchanged_when_read(void **unused)
     mt_buf_release(&json);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(equal_values_pass),
-        TEST(a_limit_within_the_range_of_a_dry_run),
-        TEST(no_gate_passes_if_the_caller_has_doubts),
-        TEST(fragmentation_is_exact),
-        TEST(a_regression_is_in_whole_bytes),
-        TEST(bounds_have_commas),
-        TEST(sites_missing_from_the_base_are_not_blamed),
-        TEST(growth_is_memory_that_steps_leave_behind),
-        TEST(unknown_growth_is_not_evaluated),
-        TEST(doubtful_peaks_fail_but_never_pass),
-        TEST(allowed_unknowns_are_excused),
-        TEST(without_devices_nothing_passes),
-        TEST(the_worst_comes_first),
-        TEST(a_baseline_is_unchanged_when_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -33,12 +33,11 @@ static void run_list_that_keeps(void)
     }
 }
 
-static void a_list_that_keeps_grows(void **unused)
+TEST(a_list_that_keeps_grows)
 {
     struct mt_report *report;
     const struct mt_finding *finding;
 
-    (void)unused;
     run_list_that_keeps();
     report = program_report();
     finding = finding_of(report, "growth");
@@ -59,12 +58,11 @@ static void a_list_that_keeps_grows(void **unused)
 }
 
 /* Times of a dry run are meaningless, so growth is per step and not per time. */
-static void without_times_steps_are_counted(void **unused)
+TEST(without_times_steps_are_counted)
 {
     struct mt_report *report;
     const struct mt_finding *finding;
 
-    (void)unused;
     run_list_that_keeps();
     program.source.source.header.dry_run = "version=1";
     report = program_report();
@@ -121,9 +119,8 @@ static void expect_growth(uint64_t bytes_per_step, const char *evidence)
     program_end(report);
 }
 
-static void a_buffer_that_is_joined_with_something_new_grows(void **unused)
+TEST(a_buffer_that_is_joined_with_something_new_grows)
 {
-    (void)unused;
     replace(2 * MT_MIB, NOTHING, STEPS);
     expect_growth(2 * MT_MIB, "+2.00 MiB per step from join train.py:9: each step replaces 1 block "
                               "with longer copies, 10.0 MiB after step 4, 36.0 MiB after step 17");
@@ -132,9 +129,8 @@ static void a_buffer_that_is_joined_with_something_new_grows(void **unused)
                               "with longer copies, 10.0 MiB after step 4, 36.0 MiB after step 17");
 }
 
-static void longer_and_longer_batches_are_no_growth(void **unused)
+TEST(longer_and_longer_batches_are_no_growth)
 {
-    (void)unused;
     replace(3 * MT_MIB, NOTHING, STEPS);
     expect_nothing();
     replace(2 * MT_MIB, THE_OLD, STEPS);
@@ -143,20 +139,18 @@ static void longer_and_longer_batches_are_no_growth(void **unused)
     expect_nothing();
 }
 
-static void a_buffer_that_stays_once_is_no_growth(void **unused)
+TEST(a_buffer_that_stays_once_is_no_growth)
 {
-    (void)unused;
     replace(2 * MT_MIB, NOTHING, 12);
     expect_nothing();
 }
 
 /* In each step, the output is longer than the previous one by another part of the input. */
-static void output_that_grows_with_the_input_is_no_growth(void **unused)
+TEST(output_that_grows_with_the_input_is_no_growth)
 {
     uint64_t old = 0;
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++) {
         uint64_t input, output;
@@ -173,12 +167,11 @@ static void output_that_grows_with_the_input_is_no_growth(void **unused)
 }
 
 /* It has the right size, but was allocated in the first step. */
-static void a_block_that_stays_is_no_growth(void **unused)
+TEST(a_block_that_stays_is_no_growth)
 {
     uint64_t old = 0;
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++) {
         uint64_t output;
@@ -195,13 +188,12 @@ static void a_block_that_stays_is_no_growth(void **unused)
 }
 
 /* A list of all previous buffers counts once. */
-static void longer_buffers_that_stay_grow(void **unused)
+TEST(longer_buffers_that_stay_grow)
 {
     struct mt_report *report;
     const struct mt_finding *finding;
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++) {
         uint64_t new;
@@ -219,12 +211,11 @@ static void longer_buffers_that_stay_grow(void **unused)
 }
 
 /* The output of batches that get longer is an example. */
-static void blocks_replaced_by_more_are_no_growth(void **unused)
+TEST(blocks_replaced_by_more_are_no_growth)
 {
     uint64_t last = 0;
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++) {
         uint64_t now;
@@ -238,11 +229,10 @@ static void blocks_replaced_by_more_are_no_growth(void **unused)
     expect_nothing();
 }
 
-static void a_queue_of_several_steps_is_no_growth(void **unused)
+TEST(a_queue_of_several_steps_is_no_growth)
 {
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -255,11 +245,10 @@ static void a_queue_of_several_steps_is_no_growth(void **unused)
 }
 
 /* A cache by length: most lengths occur in the first steps. */
-static void a_cache_that_fills_is_no_growth(void **unused)
+TEST(a_cache_that_fills_is_no_growth)
 {
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -270,11 +259,10 @@ static void a_cache_that_fills_is_no_growth(void **unused)
     expect_nothing();
 }
 
-static void a_cache_that_is_emptied_is_no_growth(void **unused)
+TEST(a_cache_that_is_emptied_is_no_growth)
 {
     uint32_t i, first = 0;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
@@ -287,12 +275,11 @@ static void a_cache_that_is_emptied_is_no_growth(void **unused)
 }
 
 /* Each step moves a part of the existing blocks. */
-static void blocks_that_replace_others_are_no_growth(void **unused)
+TEST(blocks_that_replace_others_are_no_growth)
 {
     uint64_t old[STEPS];
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++)
         old[i] = take("model.py:init:3", 4 * MT_MIB);
@@ -306,12 +293,11 @@ static void blocks_that_replace_others_are_no_growth(void **unused)
 }
 
 /* Most of it is replaced. Memory does rise, but by less than the new blocks. */
-static void blocks_that_replace_most_of_others_are_no_growth(void **unused)
+TEST(blocks_that_replace_most_of_others_are_no_growth)
 {
     uint64_t old[STEPS];
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < STEPS; i++)
         old[i] = take("model.py:init:3", 2 * MT_MIB);
@@ -325,11 +311,10 @@ static void blocks_that_replace_most_of_others_are_no_growth(void **unused)
 }
 
 /* A loss for each step, as a tensor. */
-static void scalars_are_not_reported(void **unused)
+TEST(scalars_are_not_reported)
 {
     uint32_t i;
 
-    (void)unused;
     program_begin();
     (void)take("model.py:init:3", 64 * MT_MIB);
     for (i = 0; i < STEPS; i++) {
@@ -340,11 +325,10 @@ static void scalars_are_not_reported(void **unused)
     expect_nothing();
 }
 
-static void few_steps_are_no_evidence(void **unused)
+TEST(few_steps_are_no_evidence)
 {
     uint32_t i;
 
-    (void)unused;
     program_begin();
     for (i = 0; i < 7; i++) {
         step_begins(i);
@@ -374,12 +358,11 @@ static void call(const char *line, uint64_t kept_bytes)
 }
 
 /* The warm-up is another loop than the one that leaks. */
-static void growth_is_of_one_loop(void **unused)
+TEST(growth_is_of_one_loop)
 {
     const struct mt_finding *finding;
     struct mt_report *report;
 
-    (void)unused;
     program_begin();
     for (int i = 0; i < 12; i++)
         call("bench.py:main:10", 0);
@@ -400,11 +383,10 @@ static void growth_is_of_one_loop(void **unused)
 }
 
 /* The names of loops that call one function are those of the lines that call it. */
-static void loops_around_one_function(void **unused)
+TEST(loops_around_one_function)
 {
     struct mt_report *report;
 
-    (void)unused;
     program_begin();
     for (int i = 0; i < 6; i++)
         call(i < 3 ? "bench.py:run:3 < bench.py:main:10" : "bench.py:run:3 < bench.py:main:16", 0);
@@ -438,7 +420,7 @@ static const struct mt_finding *few_steps(const char *line, const uint64_t *byte
     return finding_of(*report, "possible-growth");
 }
 
-static void few_steps_that_rise_evenly_may_grow(void **unused)
+TEST(few_steps_that_rise_evenly_may_grow)
 {
     static const uint64_t even[] = {2 * MT_MIB, 2 * MT_MIB, 2 * MT_MIB};
     static const uint64_t uneven[] = {2 * MT_MIB, 2 * MT_MIB, 2 * MT_MIB + 512};
@@ -446,7 +428,6 @@ static void few_steps_that_rise_evenly_may_grow(void **unused)
     struct mt_report *report;
     const struct mt_finding *finding;
 
-    (void)unused;
     finding = few_steps(line, even, 3, &report);
     assert_string_equal(finding->title,
                         "3 recorded steps rise by 2.00 MiB each: looks like a leak, "
@@ -463,27 +444,5 @@ static void few_steps_that_rise_evenly_may_grow(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_that_keeps_grows),
-        cmocka_unit_test(without_times_steps_are_counted),
-        cmocka_unit_test(a_buffer_that_is_joined_with_something_new_grows),
-        cmocka_unit_test(longer_and_longer_batches_are_no_growth),
-        cmocka_unit_test(a_buffer_that_stays_once_is_no_growth),
-        cmocka_unit_test(output_that_grows_with_the_input_is_no_growth),
-        cmocka_unit_test(a_block_that_stays_is_no_growth),
-        cmocka_unit_test(longer_buffers_that_stay_grow),
-        cmocka_unit_test(blocks_replaced_by_more_are_no_growth),
-        cmocka_unit_test(a_queue_of_several_steps_is_no_growth),
-        cmocka_unit_test(a_cache_that_fills_is_no_growth),
-        cmocka_unit_test(a_cache_that_is_emptied_is_no_growth),
-        cmocka_unit_test(blocks_that_replace_others_are_no_growth),
-        cmocka_unit_test(blocks_that_replace_most_of_others_are_no_growth),
-        cmocka_unit_test(scalars_are_not_reported),
-        cmocka_unit_test(few_steps_are_no_evidence),
-        cmocka_unit_test(few_steps_that_rise_evenly_may_grow),
-        cmocka_unit_test(growth_is_of_one_loop),
-        cmocka_unit_test(loops_around_one_function),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

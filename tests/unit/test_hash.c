@@ -62,9 +62,8 @@ static uint64_t of_pairs(uint64_t i, unsigned shift)
     return (i >> 7) << 32 | (i & 127) << shift;
 }
 
-static void chosen_values_do_not_collide(void **state)
+TEST(chosen_values_do_not_collide)
 {
-    (void)state;
     for (uint64_t i = 0; i < 100; i++)
         assert_int_equal(mt_mix_u64(old_flood(i)), (i + 1) << 26);
     assert_spread(of_flood, 0, "values chosen against the old mixer");
@@ -74,12 +73,11 @@ static void chosen_values_do_not_collide(void **state)
         assert_spread(of_pairs, shift, "pairs of small numbers");
 }
 
-static void chosen_texts_do_not_collide(void **state)
+TEST(chosen_texts_do_not_collide)
 {
     static unsigned char used[SLOTS];
     unsigned count = 0;
 
-    (void)state;
     for (uint64_t i = 0; i < KEYS; i++) {
         uint64_t text[2] = {0, old_flood(i)};
         unsigned char *slot = &used[mt_hash_bytes(text, sizeof text) % SLOTS];
@@ -90,11 +88,10 @@ static void chosen_texts_do_not_collide(void **state)
     assert_true(count > KEYS / 2);
 }
 
-static void equal_bytes_have_equal_hashes(void **state)
+TEST(equal_bytes_have_equal_hashes)
 {
     char text[40] = "0123456789abcdef0123456789abcdef", copy[41];
 
-    (void)state;
     memcpy(copy + 1, text, sizeof text); /* at another alignment */
     for (size_t length = 0; length < sizeof text; length++) {
         assert_int_equal(mt_hash_bytes(text, length), mt_hash_bytes(copy + 1, length));
@@ -106,11 +103,5 @@ static void equal_bytes_have_equal_hashes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chosen_values_do_not_collide),
-        cmocka_unit_test(chosen_texts_do_not_collide),
-        cmocka_unit_test(equal_bytes_have_equal_hashes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

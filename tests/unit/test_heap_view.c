@@ -42,9 +42,8 @@ static void open_source(struct memory_source *source, struct mt_event *events, s
     assert_int_equal(memory_source_heap(source, "pool of our own"), OTHER);
 }
 
-static void names_have_levels(void **state)
+TEST(names_have_levels)
 {
-    (void)state;
     assert_true(mt_heap_class_of("driver").is_device_memory);
     assert_false(mt_heap_class_of("driver:host").is_device_memory);
     assert_int_equal(mt_heap_class_of("driver:later").level, MT_HEAP_DRIVER);
@@ -57,7 +56,7 @@ static void names_have_levels(void **state)
 }
 
 /* The driver's allocation for a segment comes first in a trace. A reader still gets PyTorch's. */
-static void a_framework_is_seen_alone(void **state)
+TEST(a_framework_is_seen_alone)
 {
     struct mt_event events[] = {
         event(DRIVER, MT_EVENT_ALLOC, ADDR, 2 * MT_MIB),
@@ -74,7 +73,6 @@ static void a_framework_is_seen_alone(void **state)
     struct memory_source source;
     struct mt_error error;
 
-    (void)state;
     open_source(&source, events, MT_ARRAY_LEN(events));
     assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
     assert_false(summary.is_driver_level);
@@ -101,14 +99,13 @@ static struct mt_event driver_events[] = {
     {.kind = MT_EVENT_ALLOC, .heap = DRIVER, .addr = ADDR + 4096, .size_bytes = 4},
 };
 
-static void without_a_framework_all_of_the_driver_is_seen(void **state)
+TEST(without_a_framework_all_of_the_driver_is_seen)
 {
     struct mt_replay_options options = {.verify = true};
     struct memory_source source;
     struct mt_error error;
     const struct mt_counters *counters = &summary.devices[0].counters;
 
-    (void)state;
     open_source(&source, driver_events, MT_ARRAY_LEN(driver_events));
     assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
     assert_true(summary.is_driver_level);
@@ -120,7 +117,7 @@ static void without_a_framework_all_of_the_driver_is_seen(void **state)
     memory_source_release(&source);
 }
 
-static void one_heap_is_seen_on_request(void **state)
+TEST(one_heap_is_seen_on_request)
 {
     static const struct {
         const char *heap;
@@ -132,7 +129,6 @@ static void one_heap_is_seen_on_request(void **state)
     struct mt_error error;
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(wanted); i++) {
         open_source(&source, driver_events, MT_ARRAY_LEN(driver_events));
         assert_int_equal(mt_heap_view_choose_heap(&source.source, wanted[i].heap, &error), MT_OK);
@@ -151,13 +147,12 @@ static void one_heap_is_seen_on_request(void **state)
 
 /* Addresses that another allocator would return for the same requests cannot be verified with the
  * driver's addresses. */
-static void the_driver_does_not_verify_policies(void **state)
+TEST(the_driver_does_not_verify_policies)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     struct memory_source source;
     struct mt_error error;
 
-    (void)state;
     open_source(&source, driver_events, MT_ARRAY_LEN(driver_events));
     assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
     assert_string_equal(summary.policy, "pytorch");
@@ -168,7 +163,7 @@ static void the_driver_does_not_verify_policies(void **state)
     memory_source_release(&source);
 }
 
-static void analysis_and_plans_see_the_same(void **state)
+TEST(analysis_and_plans_see_the_same)
 {
     struct mt_analyze_options options = {0};
     static struct mt_buffers devices[MT_BUFFERS_DEVICES];
@@ -176,7 +171,6 @@ static void analysis_and_plans_see_the_same(void **state)
     struct mt_report *report;
     struct mt_error error;
 
-    (void)state;
     open_source(&source, driver_events, MT_ARRAY_LEN(driver_events));
     source.source.format = "memory";
     assert_int_equal(mt_analyze(&source.source, &options, &report, &error), MT_OK);
@@ -192,7 +186,7 @@ static void analysis_and_plans_see_the_same(void **state)
 }
 
 /* Heaps of different devices may use the same addresses. */
-static void spaces_of_addresses_are_not_mixed(void **state)
+TEST(spaces_of_addresses_are_not_mixed)
 {
     static struct mt_event events[64];
     struct mt_replay_options options = {0};
@@ -202,7 +196,6 @@ static void spaces_of_addresses_are_not_mixed(void **state)
     struct mt_error error;
     size_t count = 0;
 
-    (void)state;
     for (uint16_t device = 0; device < 8; device++) {
         static const uint16_t heaps[] = {DRIVER, ASYNC, VIRTUAL};
 
@@ -227,15 +220,5 @@ static void spaces_of_addresses_are_not_mixed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_have_levels),
-        cmocka_unit_test(a_framework_is_seen_alone),
-        cmocka_unit_test(without_a_framework_all_of_the_driver_is_seen),
-        cmocka_unit_test(one_heap_is_seen_on_request),
-        cmocka_unit_test(the_driver_does_not_verify_policies),
-        cmocka_unit_test(analysis_and_plans_see_the_same),
-        cmocka_unit_test(spaces_of_addresses_are_not_mixed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

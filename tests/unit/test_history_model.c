@@ -282,11 +282,10 @@ static void check(const struct run *run)
     free(blocks);
 }
 
-static void random_runs(void **state)
+TEST(random_runs)
 {
     static const unsigned events[] = {1, 2, 10, 100, 383, 1000, MAX_EVENTS};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 28; seed++) {
         struct run *run = malloc(sizeof *run);
 
@@ -317,11 +316,10 @@ static void random_runs(void **state)
     }
 }
 
-static void no_events(void **state)
+TEST(no_events)
 {
     struct run *run = malloc(sizeof *run);
 
-    (void)state;
     start(run, 1, false);
     play(run, 0);
     check(run);
@@ -352,15 +350,14 @@ static void check_initial(uint64_t t_ns)
 }
 
 /* Initial blocks are no changes of the run, also if an event is at the start of the axis. */
-static void initial_blocks(void **state)
+TEST(initial_blocks)
 {
-    (void)state;
     check_initial(1000);
     check_initial(100000);
 }
 
 /* Nothing precedes event 0, so no column is only the start. */
-static void event_0(void **state)
+TEST(event_0)
 {
     struct mt_arena arena = {0};
     struct mt_span span = {1000, 2000};
@@ -372,7 +369,6 @@ static void event_0(void **state)
     struct mt_symbols symbols;
     struct mt_history *history;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     mt_history_builder_new(&arena, &symbols, &axis, false, &nothing, &builder);
     mt_history_add_window(builder, &window);
@@ -391,12 +387,11 @@ static void event_0(void **state)
 }
 
 /* Events of other devices lie between those of one: columns that start there stay in order. */
-static void sparse_cuts(void **state)
+TEST(sparse_cuts)
 {
     struct run *run = malloc(sizeof *run);
     uint64_t between[] = {1001, 2001, 3001};
 
-    (void)state;
     start(run, 1, true);
     mt_history_set_cuts(run->builder, between, MT_ARRAY_LEN(between));
     for (uint64_t event = 100; event <= MAX_EVENTS; event += 100) {
@@ -416,12 +411,11 @@ static void sparse_cuts(void **state)
 }
 
 /* Unlimited sizes: the number of groups is bounded, bytes are exact. */
-static void many_sizes(void **state)
+TEST(many_sizes)
 {
     struct run *run = malloc(sizeof *run);
     uint64_t total = 0;
 
-    (void)state;
     start(run, 1, false);
     for (uint32_t i = 0; i < 40000; i++) {
         struct mt_history_group group = {.site = run->sites[i % SITES],
@@ -457,11 +451,5 @@ static void many_sizes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_runs),    cmocka_unit_test(no_events),
-        cmocka_unit_test(initial_blocks), cmocka_unit_test(event_0),
-        cmocka_unit_test(many_sizes),     cmocka_unit_test(sparse_cuts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -23,11 +23,10 @@ static struct mt_identity identity_of(const struct mt_trace_header *header, cons
     return identity;
 }
 
-static void an_old_trace_has_no_identity(void **state)
+TEST(an_old_trace_has_no_identity)
 {
     struct mt_identity identity = identity_of(&unknown, NULL);
 
-    (void)state;
     assert_string_equal(identity.host, "");
     assert_string_equal(identity.boot_id, "");
     assert_string_equal(identity.job, "");
@@ -64,11 +63,10 @@ static const struct mt_trace_header known = {
     .dry_run = "version=1",
 };
 
-static void all_is_read(void **state)
+TEST(all_is_read)
 {
     struct mt_identity identity = identity_of(&known, "rank7.trace.zst");
 
-    (void)state;
     assert_string_equal(identity.host, known.host);
     assert_string_equal(identity.boot_id, known.boot_id);
     assert_string_equal(identity.job, known.job);
@@ -102,7 +100,7 @@ static void all_is_read(void **state)
 }
 
 /* A trace with this header, written and read back. */
-static void a_trace_keeps_it(void **state)
+TEST(a_trace_keeps_it)
 {
     FILE *file = tmpfile();
     struct mt_symbols symbols;
@@ -111,7 +109,6 @@ static void a_trace_keeps_it(void **state)
     struct mt_error error = {0};
     struct mt_identity wrote = identity_of(&known, NULL), read;
 
-    (void)state;
     assert_non_null(file);
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     assert_int_equal(mt_writer_new(fileno(file), &known, &symbols, NULL, &writer, &error), MT_OK);
@@ -126,7 +123,7 @@ static void a_trace_keeps_it(void **state)
 }
 
 /* Space for a header that grows: used and never exceeded. */
-static void a_header_grows_within_its_room(void **state)
+TEST(a_header_grows_within_its_room)
 {
     char path[] = "/tmp/test_identity.XXXXXX", long_text[1000];
     const struct mt_writer_options options = {.header_bytes = 512};
@@ -137,7 +134,6 @@ static void a_header_grows_within_its_room(void **state)
     struct mt_arena arena = {0};
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     assert_int_equal(mt_writer_new(fd, &header, &symbols, &options, &writer, &error), MT_OK);
@@ -161,7 +157,7 @@ static void a_header_grows_within_its_room(void **state)
     unlink(path);
 }
 
-static void what_is_out_of_range_is_unknown(void **state)
+TEST(what_is_out_of_range_is_unknown)
 {
     char long_text[1000];
     struct mt_trace_header header = {.rank = INT32_MAX,
@@ -177,7 +173,6 @@ static void what_is_out_of_range_is_unknown(void **state)
                                      .device_pci = {"0000:65:00.0"}};
     struct mt_identity identity;
 
-    (void)state;
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
     identity = identity_of(&header, NULL);
@@ -200,12 +195,11 @@ static void what_is_out_of_range_is_unknown(void **state)
     assert_int_equal(identity.world, -1);
 }
 
-static void texts_of_the_largest_length_fit(void **state)
+TEST(texts_of_the_largest_length_fit)
 {
     char text[MT_IDENTITY_TEXT + 1];
     struct mt_trace_header header = unknown;
 
-    (void)state;
     memset(text, 'x', sizeof text);
     text[MT_IDENTITY_TEXT - 1] = '\0';
     header.host = text;
@@ -215,7 +209,7 @@ static void texts_of_the_largest_length_fit(void **state)
     assert_string_equal(identity_of(&header, NULL).host, "");
 }
 
-static void a_name_has_the_rank(void **state)
+TEST(a_name_has_the_rank)
 {
     static const struct {
         const char *path;
@@ -251,7 +245,6 @@ static void a_name_has_the_rank(void **state)
     };
     struct mt_identity identity = identity_of(&unknown, "a/rank3.pickle");
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         if (mt_rank_of_name(cases[i].path) != cases[i].rank)
             fail_msg("'%s': %d", cases[i].path, mt_rank_of_name(cases[i].path));
@@ -259,9 +252,8 @@ static void a_name_has_the_rank(void **state)
     assert_int_equal(identity.rank_origin, MT_RANK_OF_NAME);
 }
 
-static void a_killed_run_may_need_more(void **state)
+TEST(a_killed_run_may_need_more)
 {
-    (void)state;
     assert_null(mt_ending_doubt(MT_ENDED_UNKNOWN, 0));
     assert_null(mt_ending_doubt(MT_ENDED_EXIT, 0));
     assert_string_equal(mt_ending_doubt(MT_ENDED_EXIT, 3), "the command failed");
@@ -270,7 +262,7 @@ static void a_killed_run_may_need_more(void **state)
     assert_string_equal(mt_ending_doubt(MT_ENDED_TIMEOUT, 0), "a timeout ended the run");
 }
 
-static void endings_are_read_as_written(void **state)
+TEST(endings_are_read_as_written)
 {
     static const struct {
         enum mt_ending ending;
@@ -289,7 +281,6 @@ static void endings_are_read_as_written(void **state)
     enum mt_ending ending;
     int32_t number;
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         assert_string_equal(mt_ending_text(cases[i].ending, cases[i].number, text), cases[i].text);
         assert_true(mt_ending_read(text, &ending, &number));
@@ -307,7 +298,7 @@ static void endings_are_read_as_written(void **state)
     assert_string_equal(mt_ending_text(MT_ENDED_SIGNAL, 0, text), "unknown");
 }
 
-static void a_mesh_is_checked(void **state)
+TEST(a_mesh_is_checked)
 {
     static const char *const right[] = {
         "pp=1/8,dp=3/32,tp=0/8", "a=0/1", "abcdefghijklmnop=2147483647/2147483648",
@@ -340,7 +331,6 @@ static void a_mesh_is_checked(void **state)
     };
     struct mt_mesh mesh;
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(right); i++) {
         struct mt_buf out = {0};
         assert_null(mt_mesh_read(right[i], &mesh));
@@ -380,9 +370,8 @@ static void expect_group(const uint32_t *ranks, size_t count, const char *text)
     mt_buf_release(&out);
 }
 
-static void groups_are_written_as_ranges(void **state)
+TEST(groups_are_written_as_ranges)
 {
-    (void)state;
     expect_group((const uint32_t[]){7}, 1, "g=7\n");
     expect_group((const uint32_t[]){0, 1}, 2, "g=0-1\n");
     expect_group((const uint32_t[]){0, 8}, 2, "g=0-8:8\n");
@@ -393,19 +382,18 @@ static void groups_are_written_as_ranges(void **state)
     expect_group((const uint32_t[]){0, 1, 4, 5}, 4, "g=0-1,4-5\n");
 }
 
-static void equal_members_have_equal_hashes(void **state)
+TEST(equal_members_have_equal_hashes)
 {
     struct mt_identity_group groups[MT_IDENTITY_GROUPS];
     uint32_t count, left_out;
 
-    (void)state;
     mt_process_groups_read("a=0-7\nb=0-7\nc=0-6\n", 0, groups, &count, &left_out);
     assert_int_equal(count, 3);
     assert_true(groups[0].members_hash == groups[1].members_hash);
     assert_true(groups[0].members_hash != groups[2].members_hash);
 }
 
-static void hostile_groups_are_omitted(void **state)
+TEST(hostile_groups_are_omitted)
 {
     static const char *const wrong[] = {
         "g",
@@ -432,7 +420,6 @@ static void hostile_groups_are_omitted(void **state)
     uint32_t count, left_out;
     struct mt_buf many = {0};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(wrong); i++) {
         mt_process_groups_read(wrong[i], 1, groups, &count, &left_out);
         if (count || left_out != 1)
@@ -456,21 +443,5 @@ static void hostile_groups_are_omitted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_old_trace_has_no_identity),
-        cmocka_unit_test(all_is_read),
-        cmocka_unit_test(a_trace_keeps_it),
-        cmocka_unit_test(a_header_grows_within_its_room),
-        cmocka_unit_test(what_is_out_of_range_is_unknown),
-        cmocka_unit_test(texts_of_the_largest_length_fit),
-        cmocka_unit_test(a_name_has_the_rank),
-        cmocka_unit_test(endings_are_read_as_written),
-        cmocka_unit_test(a_killed_run_may_need_more),
-        cmocka_unit_test(a_mesh_is_checked),
-        cmocka_unit_test(groups_are_written_as_ranges),
-        cmocka_unit_test(equal_members_have_equal_hashes),
-        cmocka_unit_test(hostile_groups_are_omitted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -96,11 +96,10 @@ static struct mt_report *trained(void)
     return program_report();
 }
 
-static void unused_memory_of_a_phase_is_idle(void **unused)
+TEST(unused_memory_of_a_phase_is_idle)
 {
     struct mt_report *report = trained();
 
-    (void)unused;
     expect_idle(report, "step#1/forward", MT_ROLE_PARAMETERS, 8, 0);
     expect_idle(report, "step#1/forward", MT_ROLE_OPTIMIZER_STATE, 16, 16);
     expect_idle(report, "step#1/forward", MT_ROLE_GRADIENTS, 8, 8);
@@ -116,34 +115,31 @@ static void unused_memory_of_a_phase_is_idle(void **unused)
 }
 
 /* A block that is freed or allocated in the phase does not stay through it. */
-static void only_blocks_that_stay_through_count(void **unused)
+TEST(only_blocks_that_stay_through_count)
 {
     struct mt_report *report = trained();
 
-    (void)unused;
     assert_null(idle_of(report, "step#1/forward", MT_ROLE_ACTIVATIONS));
     assert_null(idle_of(report, "step#1/forward", MT_ROLE_TEMPORARIES));
     program_end(report);
 }
 
 /* The loss may read the 2 MiB of the last line, of the 6 MiB that stay through it. */
-static void a_loss_reads_what_the_model_returned(void **unused)
+TEST(a_loss_reads_what_the_model_returned)
 {
     struct mt_report *report = trained();
 
-    (void)unused;
     expect_idle(report, "step#1/loss", MT_ROLE_ACTIVATIONS, 6, 4);
     program_end(report);
 }
 
 /* For each name, only the highest phase is reported. */
-static void the_highest_of_a_name_is_reported(void **unused)
+TEST(the_highest_of_a_name_is_reported)
 {
     struct mt_report *report = trained();
     const struct mt_device_report *device = &report->devices[0];
     uint32_t i;
 
-    (void)unused;
     assert_true(device->idle_count > 0);
     for (i = 0; i < device->idle_count; i++) {
         assert_int_equal(report->phases[device->idle[i].phase].step, 1);
@@ -155,12 +151,11 @@ static void the_highest_of_a_name_is_reported(void **unused)
 }
 
 /* An optimizer that steps inside backward uses its state there. */
-static void nested_phases_count_as_use(void **unused)
+TEST(nested_phases_count_as_use)
 {
     struct mt_report *report;
     uint32_t i;
 
-    (void)unused;
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
     for (i = 0; i < 4; i++) {
@@ -186,13 +181,12 @@ static void nested_phases_count_as_use(void **unused)
 }
 
 /* The same blocks in a program without backward: their uses are unknown. */
-static void without_training_nothing_is_idle(void **unused)
+TEST(without_training_nothing_is_idle)
 {
     struct mt_report *report;
     uint64_t kept = 0;
     uint32_t i;
 
-    (void)unused;
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
     for (i = 0; i < 4; i++) {
@@ -215,14 +209,13 @@ static void without_training_nothing_is_idle(void **unused)
 }
 
 /* If there are too many names, the highest ones are reported. */
-static void the_highest_names_are_reported(void **unused)
+TEST(the_highest_names_are_reported)
 {
     struct mt_report *report;
     const struct mt_device_report *device;
     char name[32];
     uint32_t i;
 
-    (void)unused;
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
     for (i = 0; i < MT_IDLE_PHASES + 4; i++) {
@@ -243,11 +236,10 @@ static void the_highest_names_are_reported(void **unused)
 }
 
 /* Without an end, it is unknown which blocks stay through the phase. */
-static void a_phase_without_an_end_is_not_reported(void **unused)
+TEST(a_phase_without_an_end_is_not_reported)
 {
     struct mt_report *report;
 
-    (void)unused;
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
     begin("forward");
@@ -262,11 +254,10 @@ static void a_phase_without_an_end_is_not_reported(void **unused)
 }
 
 /* Its bytes would be those of the initial state. */
-static void a_phase_before_the_history_is_not_reported(void **unused)
+TEST(a_phase_before_the_history_is_not_reported)
 {
     struct mt_report *report;
 
-    (void)unused;
     program_begin();
     program.source.source.header.starts_in_middle = true;
     (void)take("module.py:_apply:1", 8 * MT_MIB);
@@ -282,9 +273,8 @@ static void a_phase_before_the_history_is_not_reported(void **unused)
     program_end(report);
 }
 
-static void roles_are_idle_in_phases_that_do_not_read_them(void **unused)
+TEST(roles_are_idle_in_phases_that_do_not_read_them)
 {
-    (void)unused;
     assert_true(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_BACKWARD));
     assert_true(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_ZERO_GRAD));
     assert_true(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_DATA));
@@ -304,18 +294,5 @@ static void roles_are_idle_in_phases_that_do_not_read_them(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unused_memory_of_a_phase_is_idle),
-        cmocka_unit_test(only_blocks_that_stay_through_count),
-        cmocka_unit_test(a_loss_reads_what_the_model_returned),
-        cmocka_unit_test(the_highest_of_a_name_is_reported),
-        cmocka_unit_test(nested_phases_count_as_use),
-        cmocka_unit_test(without_training_nothing_is_idle),
-        cmocka_unit_test(the_highest_names_are_reported),
-        cmocka_unit_test(a_phase_without_an_end_is_not_reported),
-        cmocka_unit_test(a_phase_before_the_history_is_not_reported),
-        cmocka_unit_test(roles_are_idle_in_phases_that_do_not_read_them),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -3,9 +3,8 @@
 
 #include "unnamed_program.h"
 
-static void a_training_loop(void **state)
+TEST_WITH(a_training_loop, begin, end)
 {
-    (void)state;
     runs("t.py:main:1 module.py:_apply");
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:2 t.py:batches:50");
@@ -28,9 +27,8 @@ static void is_refused(const char *stack)
 }
 
 /* There is no second iteration, only what the first one had reached. */
-static void a_run_that_fails_in_its_first_step(void **state)
+TEST_WITH(a_run_that_fails_in_its_first_step, begin, end)
 {
-    (void)state;
     runs("t.py:main:1 module.py:_apply");
     runs("t.py:main:2 t.py:batches:50");
     runs("t.py:main:3" MODEL);
@@ -40,9 +38,8 @@ static void a_run_that_fails_in_its_first_step(void **state)
     expect("step#0 2; step#0/forward 2; ");
 }
 
-static void a_run_that_continues_or_fails_in_setup_has_none(void **state)
+TEST_WITH(a_run_that_continues_or_fails_in_setup_has_none, begin, end)
 {
-    (void)state;
     runs("t.py:main:1 module.py:_apply");
     runs("t.py:main:3" MODEL);
     is_refused("t.py:main:3" MODEL);
@@ -55,9 +52,8 @@ static void a_run_that_continues_or_fails_in_setup_has_none(void **state)
     expect("");
 }
 
-static void gradients_are_accumulated(void **state)
+TEST_WITH(gradients_are_accumulated, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         runs("t.py:main:3" MODEL);
         runs("t.py:main:4" BACKWARD);
@@ -70,9 +66,8 @@ static void gradients_are_accumulated(void **state)
 }
 
 /* The first step allocates the optimizer's state. Later steps allocate nothing in it. */
-static void the_optimizer_allocates_once(void **state)
+TEST_WITH(the_optimizer_allocates_once, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         runs("t.py:main:3" MODEL);
         runs("t.py:main:4" BACKWARD);
@@ -85,9 +80,8 @@ static void the_optimizer_allocates_once(void **state)
 }
 
 /* A single step counts if it ends. Without its optimizer, it may not be complete. */
-static void one_step(void **state)
+TEST_WITH(one_step, begin, end)
 {
-    (void)state;
     runs("t.py:main:2" ZERO);
     runs("t.py:main:3" MODEL);
     runs("t.py:main:4" BACKWARD);
@@ -96,18 +90,16 @@ static void one_step(void **state)
            "step#0/optimizer 1; ");
 }
 
-static void one_step_that_does_not_end(void **state)
+TEST_WITH(one_step_that_does_not_end, begin, end)
 {
-    (void)state;
     runs("t.py:main:3" MODEL);
     runs("t.py:main:4" BACKWARD);
     expect("forward 1; backward 1; ");
 }
 
 /* Two steps in consecutive lines: there is no loop, but they are not one step. */
-static void steps_without_a_loop(void **state)
+TEST_WITH(steps_without_a_loop, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs(i ? "t.py:main:13" MODEL : "t.py:main:3" MODEL);
         runs(i ? "t.py:main:14" BACKWARD : "t.py:main:4" BACKWARD);
@@ -131,9 +123,8 @@ static void trains_at(int line)
 
 /* Control enters the second loop at a later line. Its calls of a model are rare among all steps,
  * but not among its own. */
-static void one_loop_after_another(void **state)
+TEST_WITH(one_loop_after_another, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 5; i++)
         trains_at(i < 3 ? 3 : 13);
     expect("step#0 3; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; "
@@ -144,9 +135,8 @@ static void one_loop_after_another(void **state)
 }
 
 /* An outer loop has both: its turns are the steps. */
-static void two_lines_of_one_loop(void **state)
+TEST_WITH(two_lines_of_one_loop, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         trains_at(3);
         trains_at(13);
@@ -156,9 +146,8 @@ static void two_lines_of_one_loop(void **state)
            "step#1/optimizer 1; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; ");
 }
 
-static void two_optimizers(void **state)
+TEST_WITH(two_optimizers, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:3 t.py:critic:20" MODEL);
         runs("t.py:main:3 t.py:critic:21" BACKWARD);
@@ -172,9 +161,8 @@ static void two_optimizers(void **state)
            "step#1/optimizer 1; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; ");
 }
 
-static void validation_after_an_epoch(void **state)
+TEST_WITH(validation_after_an_epoch, begin, end)
 {
-    (void)state;
     for (int epoch = 0; epoch < 2; epoch++) {
         for (int i = 0; i < 2; i++) {
             runs("t.py:main:3 t.py:train:20" ZERO);
@@ -197,9 +185,8 @@ static void validation_after_an_epoch(void **state)
 }
 
 /* Two loops call the function that does a step. */
-static void warm_up_of_training(void **state)
+TEST_WITH(warm_up_of_training, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const char *loop = i < 2 ? "t.py:main:3" : "t.py:main:6";
         char stack[256];
@@ -218,9 +205,8 @@ static void warm_up_of_training(void **state)
 }
 
 /* One loop calls it at two lines: for two models, with one optimizer each. */
-static void one_function_for_two_models(void **state)
+TEST_WITH(one_function_for_two_models, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const char *line = i % 2 ? "t.py:main:6" : "t.py:main:3";
         char stack[256];
@@ -238,9 +224,8 @@ static void one_function_for_two_models(void **state)
 }
 
 /* The loop runs inside the optimizer's step, as in trainers with closures. */
-static void a_closure(void **state)
+TEST_WITH(a_closure, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:3" CLOSURE ":10" MODEL);
         runs("t.py:main:3" CLOSURE ":11" BACKWARD);
@@ -252,9 +237,8 @@ static void a_closure(void **state)
 
 /* The range that PyTorch inserts around the step holds the closure. The other work of the closure,
  * and its frees without a stack, belong to the part before. */
-static void a_closure_in_the_optimizers_range(void **state)
+TEST_WITH(a_closure_in_the_optimizers_range, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:2 t.py:batches:50");
         ranges(MT_EVENT_PHASE_PUSH, "Optimizer.step#Adam.step");
@@ -276,9 +260,8 @@ static void a_closure_in_the_optimizers_range(void **state)
                 2);
 }
 
-static void a_scaled_loss(void **state)
+TEST_WITH(a_scaled_loss, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         for (int micro = 0; micro < 2; micro++) {
             runs("t.py:main:3" MODEL);
@@ -294,11 +277,10 @@ static void a_scaled_loss(void **state)
            "step#1/optimizer 2; ");
 }
 
-static void threads_alone(void **state)
+TEST_WITH(threads_alone, begin, end)
 {
     uint32_t engine;
 
-    (void)state;
     assert_int_equal(
         mt_symbols_thread(&program.source.symbols, string("pt_autograd_0", 13), 7, &engine), MT_OK);
     for (int i = 0; i < 3; i++) {
@@ -316,12 +298,11 @@ static void threads_alone(void **state)
 }
 
 /* Frees have no stacks: the thread that frees blocks of autograd's thread clears gradients. */
-static void gradients_are_cleared(void **state)
+TEST_WITH(gradients_are_cleared, begin, end)
 {
     uint32_t engine;
     uint64_t gradient = 0;
 
-    (void)state;
     assert_int_equal(
         mt_symbols_thread(&program.source.symbols, string("pt_autograd_0", 13), 7, &engine), MT_OK);
     for (int i = 0; i < 3; i++) {
@@ -345,9 +326,8 @@ static void gradients_are_cleared(void **state)
            "step#2 4; step#2/zero_grad 0; step#2/forward 1; step#2/backward 2; ");
 }
 
-static void steps_are_named(void **state)
+TEST_WITH(steps_are_named, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ranges(MT_EVENT_PHASE_PUSH, i ? "step 8" : "step 7");
         runs("t.py:main:3" MODEL);
@@ -359,9 +339,8 @@ static void steps_are_named(void **state)
            "step 8/backward 1; ");
 }
 
-static void parts_are_named(void **state)
+TEST_WITH(parts_are_named, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ranges(MT_EVENT_PHASE_PUSH, "model");
         runs("t.py:main:3" MODEL);
@@ -373,9 +352,8 @@ static void parts_are_named(void **state)
     expect("step#0 2; step#0/model 1; step#0/rest 1; step#1 2; step#1/model 1; step#1/rest 1; ");
 }
 
-static void everything_is_named(void **state)
+TEST_WITH(everything_is_named, begin, end)
 {
-    (void)state;
     ranges(MT_EVENT_PHASE_PUSH, "step 0");
     ranges(MT_EVENT_PHASE_PUSH, "forward");
     runs("t.py:main:3" MODEL);
@@ -386,9 +364,8 @@ static void everything_is_named(void **state)
     assert_int_equal(program.source.overlay.count, 0);
 }
 
-static void hidden_names(void **state)
+TEST_WITH(hidden_names, begin, end)
 {
-    (void)state;
     program.source.overlay.hides_ranges = true;
     for (int i = 0; i < 2; i++) {
         ranges(MT_EVENT_PHASE_PUSH, "step 5");
@@ -417,25 +394,22 @@ static void runs_layers(const char *forward, int layers)
 }
 
 /* The program calls the forward of its model itself; its layers repeat at two lines. */
-static void layers_of_a_direct_forward(void **state)
+TEST_WITH(layers_of_a_direct_forward, begin, end)
 {
-    (void)state;
     runs_layers("t.py:main:3 model.py:forward", 8);
     expect("forward 17; ");
 }
 
-static void layers_of_a_called_model(void **state)
+TEST_WITH(layers_of_a_called_model, begin, end)
 {
-    (void)state;
     runs_layers("t.py:main:3" CALL " model.py:forward", 8);
     runs("t.py:main:3" CALL " model.py:forward:9");
     expect("forward 18; ");
 }
 
 /* Control returns from the last line of the forward: another call. Its result is kept. */
-static void calls_at_one_line(void **state)
+TEST_WITH(calls_at_one_line, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs_layers("t.py:main:3" CALL " model.py:forward", 2);
         runs("t.py:main:3" CALL " model.py:forward:9");
@@ -445,9 +419,8 @@ static void calls_at_one_line(void **state)
 }
 
 /* A function of the program that has the name, but one line that calls a module, is no module. */
-static void a_function_called_forward(void **state)
+TEST_WITH(a_function_called_forward, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:forward:3" MODEL);
         runs("t.py:forward:4");
@@ -457,9 +430,8 @@ static void a_function_called_forward(void **state)
 }
 
 /* An event of the caller between two passes, if nothing in the forward shows them. */
-static void a_model_of_one_line(void **state)
+TEST_WITH(a_model_of_one_line, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:3" MODEL);
         add((struct mt_event){
@@ -470,9 +442,8 @@ static void a_model_of_one_line(void **state)
 }
 
 /* Its callers see one exit: all turns but the last are of a loop in the forward. */
-static void a_loop_that_is_the_whole_forward(void **state)
+TEST_WITH(a_loop_that_is_the_whole_forward, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 8; i++) {
         runs("t.py:main:3" CALL " model.py:forward:6");
         runs("t.py:main:3" CALL " model.py:forward:7");
@@ -482,9 +453,8 @@ static void a_loop_that_is_the_whole_forward(void **state)
     expect("forward 16; ");
 }
 
-static void one_line_calls_two_functions(void **state)
+TEST_WITH(one_line_calls_two_functions, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:3 t.py:tokens:20");
         runs("t.py:main:3" MODEL);
@@ -503,9 +473,8 @@ static void calls_twice(const char *line)
     runs(stack);
 }
 
-static void warm_up_and_measure(void **state)
+TEST_WITH(warm_up_and_measure, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 7; i++)
         calls_twice(i < 3 ? "t.py:main:3" : "t.py:main:6");
     expect("request#0 2; request#0/forward 2; request#1 2; request#1/forward 2; "
@@ -515,9 +484,8 @@ static void warm_up_and_measure(void **state)
 }
 
 /* The outer loop only repeats two others: to warm up and to measure. */
-static void a_loop_that_repeats_loops(void **state)
+TEST_WITH(a_loop_that_repeats_loops, begin, end)
 {
-    (void)state;
     for (int size = 0; size < 3; size++) {
         runs("t.py:main:2");
         for (int i = 0; i < 2; i++)
@@ -534,9 +502,8 @@ static void a_loop_that_repeats_loops(void **state)
 }
 
 /* [model(x) for model in models] */
-static void several_models_answer(void **state)
+TEST_WITH(several_models_answer, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:2");
         for (int model = 0; model < 3; model++)
@@ -549,9 +516,8 @@ static void several_models_answer(void **state)
 }
 
 /* The loop prepares the inputs of one long call. */
-static void a_loop_beside_the_work(void **state)
+TEST_WITH(a_loop_beside_the_work, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         runs("t.py:main:3 t.py:embed:20" MODEL);
         runs("t.py:main:4");
@@ -561,9 +527,8 @@ static void a_loop_beside_the_work(void **state)
 }
 
 /* Control returns once. Two lines of one statement may do this also, but do not call one model. */
-static void a_loop_of_two_turns(void **state)
+TEST_WITH(a_loop_of_two_turns, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:3");
         runs("t.py:main:4" MODEL);
@@ -571,9 +536,8 @@ static void a_loop_of_two_turns(void **state)
     expect("request#0 2; request#0/forward 1; request#1 2; request#1/forward 1; ");
 }
 
-static void other_calls_beside_two_turns(void **state)
+TEST_WITH(other_calls_beside_two_turns, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         runs("t.py:main:3");
         runs("t.py:main:4" MODEL);
@@ -582,18 +546,16 @@ static void other_calls_beside_two_turns(void **state)
     expect("forward 1; forward 2; ");
 }
 
-static void a_statement_of_several_lines(void **state)
+TEST_WITH(a_statement_of_several_lines, begin, end)
 {
-    (void)state;
     runs("t.py:main:4" MODEL);
     runs("t.py:main:5" MODEL);
     runs("t.py:main:3" MODEL);
     expect("forward 2; forward 1; ");
 }
 
-static void nothing_to_find(void **state)
+TEST_WITH(nothing_to_find, begin, end)
 {
-    (void)state;
     expect("");
     for (int i = 0; i < 100; i++)
         runs(NULL);
@@ -603,47 +565,5 @@ static void nothing_to_find(void **state)
 
 int main(void)
 {
-#define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        PROGRAM(a_training_loop),
-        PROGRAM(a_run_that_fails_in_its_first_step),
-        PROGRAM(a_run_that_continues_or_fails_in_setup_has_none),
-        PROGRAM(gradients_are_accumulated),
-        PROGRAM(the_optimizer_allocates_once),
-        PROGRAM(one_step),
-        PROGRAM(one_step_that_does_not_end),
-        PROGRAM(steps_without_a_loop),
-        PROGRAM(one_loop_after_another),
-        PROGRAM(two_lines_of_one_loop),
-        PROGRAM(two_optimizers),
-        PROGRAM(validation_after_an_epoch),
-        PROGRAM(warm_up_of_training),
-        PROGRAM(one_function_for_two_models),
-        PROGRAM(layers_of_a_direct_forward),
-        PROGRAM(layers_of_a_called_model),
-        PROGRAM(calls_at_one_line),
-        PROGRAM(a_function_called_forward),
-        PROGRAM(a_model_of_one_line),
-        PROGRAM(a_loop_that_is_the_whole_forward),
-        PROGRAM(one_line_calls_two_functions),
-        PROGRAM(warm_up_and_measure),
-        PROGRAM(a_loop_that_repeats_loops),
-        PROGRAM(several_models_answer),
-        PROGRAM(a_loop_beside_the_work),
-        PROGRAM(a_loop_of_two_turns),
-        PROGRAM(other_calls_beside_two_turns),
-        PROGRAM(a_statement_of_several_lines),
-        PROGRAM(a_closure),
-        PROGRAM(a_closure_in_the_optimizers_range),
-        PROGRAM(a_scaled_loss),
-        PROGRAM(threads_alone),
-        PROGRAM(gradients_are_cleared),
-        PROGRAM(steps_are_named),
-        PROGRAM(parts_are_named),
-        PROGRAM(everything_is_named),
-        PROGRAM(hidden_names),
-        PROGRAM(nothing_to_find),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

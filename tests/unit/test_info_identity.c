@@ -17,7 +17,7 @@ static void expect_text(const struct mt_trace_header *header, const char *wanted
     mt_buf_release(&out);
 }
 
-static void each_ending_is_printed(void **state)
+TEST(each_ending_is_printed)
 {
     static const struct {
         const char *ended, *wanted;
@@ -34,7 +34,6 @@ static void each_ending_is_printed(void **state)
         {"exit:256", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         const struct mt_trace_header header = {
             .rank = -1, .world_size = -1, .ended = cases[i].ended};
@@ -43,13 +42,12 @@ static void each_ending_is_printed(void **state)
     }
 }
 
-static void json_has_null_for_missing_values(void **state)
+TEST(json_has_null_for_missing_values)
 {
     const struct mt_trace_header header = {.rank = -1, .world_size = -1, .ended = "dumped-core"};
     struct mt_buf out = {0};
     struct mt_json json;
 
-    (void)state;
     mt_json_init(&json, &out, true);
     mt_json_object_begin(&json, NULL);
     mt_info_identity_json(&json, &header, NULL);
@@ -59,13 +57,12 @@ static void json_has_null_for_missing_values(void **state)
     mt_buf_release(&out);
 }
 
-static void control_characters_are_escaped(void **state)
+TEST(control_characters_are_escaped)
 {
     const struct mt_trace_header header = {
         .rank = -1, .world_size = -1, .job = "a\033[2J\n", .device_uuid = {"\033]0;x\007"}};
     struct mt_buf out = {0};
 
-    (void)state;
     mt_info_identity_text(&out, &header, NULL);
     mt_buf_add_char(&out, '\0');
     assert_null(strchr(out.data, '\033'));
@@ -75,11 +72,5 @@ static void control_characters_are_escaped(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_ending_is_printed),
-        cmocka_unit_test(json_has_null_for_missing_values),
-        cmocka_unit_test(control_characters_are_escaped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

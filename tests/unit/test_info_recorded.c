@@ -36,7 +36,7 @@ static void tell(struct mt_info_recorded *recorded, struct memory_source *source
     mt_buf_add_char(json, '\0');
 }
 
-static void several_heaps(void **state)
+TEST(several_heaps)
 {
     struct mt_event events[] = {
         {.kind = MT_EVENT_ALLOC, .addr = 8, .size_bytes = 3000},
@@ -53,7 +53,6 @@ static void several_heaps(void **state)
     struct memory_source source;
     uint32_t thread;
 
-    (void)state;
     memory_source_init(&source, events, MT_ARRAY_LEN(events), 3);
     assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
     assert_int_equal(
@@ -79,7 +78,7 @@ static void several_heaps(void **state)
 }
 
 /* A snapshot has one heap, so info does not read it twice. */
-static void one_framework_is_not_listed(void **state)
+TEST(one_framework_is_not_listed)
 {
     struct mt_event events[] = {{.kind = MT_EVENT_SEGMENT_ALLOC, .addr = 8, .heap = 1},
                                 {.kind = MT_EVENT_ALLOC, .addr = 8, .size_bytes = 9, .heap = 1}};
@@ -87,7 +86,6 @@ static void one_framework_is_not_listed(void **state)
     struct mt_buf text = {0}, json = {0};
     struct memory_source source;
 
-    (void)state;
     memory_source_init(&source, events, MT_ARRAY_LEN(events), 3);
     assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
     tell(&recorded, &source, &text, &json);
@@ -100,13 +98,12 @@ static void one_framework_is_not_listed(void **state)
 }
 
 /* There are more reasons than can be listed separately: all are counted. */
-static void reasons_are_bounded(void **state)
+TEST(reasons_are_bounded)
 {
     struct mt_info_recorded recorded = {0};
     struct mt_symbols symbols;
     uint64_t sum = 0;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (uint32_t i = 0; i < 5 * MT_LOST_REASONS; i++) {
         struct mt_event event = {.kind = MT_EVENT_DROPPED, .name = i, .size_bytes = 3};
@@ -126,11 +123,5 @@ static void reasons_are_bounded(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_heaps),
-        cmocka_unit_test(one_framework_is_not_listed),
-        cmocka_unit_test(reasons_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -104,44 +104,40 @@ static void infer(void)
     mt_initial_roles_infer(&early);
 }
 
-static void no_evidence(void **state)
+TEST_WITH(no_evidence, begin, end)
 {
     uint64_t block = alive(KIB(64), 1), workspace = alive(8519680, 1);
 
-    (void)state;
     (void)born(512, MT_PHASE_UNKNOWN);
     infer();
     expect(block, 1, MT_ROLE_OTHER);
     expect(workspace, 1, MT_ROLE_OTHER); /* its size alone is no evidence */
 }
 
-static void a_call_needs_its_parameters(void **state)
+TEST_WITH(a_call_needs_its_parameters, begin, end)
 {
     uint64_t block = alive(KIB(64), 5), workspace = alive(8519680, 2);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     infer();
     expect(block, 5, MT_ROLE_PARAMETERS);
     expect(workspace, 2, MT_ROLE_WORKSPACE);
 }
 
-static void many_of_a_workspaces_size(void **state)
+TEST_WITH(many_of_a_workspaces_size, begin, end)
 {
     uint64_t block = alive(8519680, 7);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     infer();
     expect(block, 7, MT_ROLE_PARAMETERS);
 }
 
 /* Adam: a block without gradient is frozen, also if a trained one has the same size. */
-static void gradients_show_parameters_and_state(void **state)
+TEST_WITH(gradients_show_parameters_and_state, begin, end)
 {
     uint64_t trained = alive(KIB(64), 7), frozen = alive(KIB(256), 2), other = alive(KIB(8), 3);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     backward_makes(KIB(64), 2);
     backward_makes(KIB(8), 1);
@@ -152,11 +148,10 @@ static void gradients_show_parameters_and_state(void **state)
 }
 
 /* Adam's state is certain. A third block is AMSGrad's, or a copy of the model. */
-static void a_third_block_for_each_parameter(void **state)
+TEST_WITH(a_third_block_for_each_parameter, begin, end)
 {
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     backward_makes(KIB(64), 1);
     backward_makes(KIB(16), 2);
@@ -170,11 +165,10 @@ static void a_third_block_for_each_parameter(void **state)
 }
 
 /* Most parameters have no other blocks of their size: the optimizer has no state. */
-static void frozen_ones_are_no_state(void **state)
+TEST_WITH(frozen_ones_are_no_state, begin, end)
 {
     uint64_t some = alive(KIB(64), 5), large = alive(KIB(256), 2);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     backward_makes(KIB(64), 1);
     backward_makes(KIB(256), 2);
@@ -184,11 +178,10 @@ static void frozen_ones_are_no_state(void **state)
 }
 
 /* Two iterations clear their gradients: there is one parameter, not two. */
-static void gradients_of_two_iterations(void **state)
+TEST_WITH(gradients_of_two_iterations, begin, end)
 {
     uint64_t block = alive(KIB(64), 3);
 
-    (void)state;
     for (int turn = 0; turn < 2; turn++) {
         uint64_t gradient;
 
@@ -201,11 +194,10 @@ static void gradients_of_two_iterations(void **state)
 }
 
 /* Half precision: a copy of the parameters and two moments, of twice the size each. */
-static void state_of_twice_the_size(void **state)
+TEST_WITH(state_of_twice_the_size, begin, end)
 {
     uint64_t parameters = alive(KIB(64), 2), wide = alive(KIB(128), 6);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     backward_makes(KIB(64), 2);
     infer();
@@ -214,12 +206,11 @@ static void state_of_twice_the_size(void **state)
 }
 
 /* Three blocks of each size: Adam's, or three equal models. Only a graph is a sign of training. */
-static void equal_models_have_no_state(void **state)
+TEST_WITH(equal_models_have_no_state, begin, end)
 {
     static const uint64_t sizes[] = {KIB(64), KIB(32), KIB(16)};
     uint64_t first[3];
 
-    (void)state;
     for (int training = 0; training < 2; training++) {
         for (int i = 0; i < 3; i++)
             first[i] = alive(sizes[i], 3);
@@ -234,12 +225,11 @@ static void equal_models_have_no_state(void **state)
 }
 
 /* One block of flat weights, whose state is in two pairs of pieces. */
-static void state_in_pieces(void **state)
+TEST_WITH(state_in_pieces, begin, end)
 {
     uint64_t flat = alive(KIB(96), 1), linear = alive(KIB(16), 3);
     uint64_t large = alive(KIB(64), 2), small = alive(KIB(32), 2);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     backward_makes(KIB(96), 1);
     backward_makes(KIB(16), 1);
@@ -250,11 +240,10 @@ static void state_in_pieces(void **state)
     expect(small, 2, MT_ROLE_OPTIMIZER_STATE);
 }
 
-static void buckets(void **state)
+TEST_WITH(buckets, begin, end)
 {
     uint64_t parameters = alive(KIB(64), 4), bucket = alive(KIB(256), 1);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     backward_makes(KIB(64), 4);
     infer();
@@ -264,11 +253,10 @@ static void buckets(void **state)
 
 /* Each parameter, its gradient, two moments. Gradients are cleared in place, so backward leaves no
  * blocks. */
-static void gradients_cleared_in_place(void **state)
+TEST_WITH(gradients_cleared_in_place, begin, end)
 {
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8), three = alive(KIB(4), 4);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     passes_through(512, MT_PHASE_BACKWARD);
     infer();
@@ -279,11 +267,10 @@ static void gradients_cleared_in_place(void **state)
 
 /* The trace begins in a call, or directly before it. Only after it has made its last block does the
  * program drop the results of the call before. */
-static void the_graph_of_the_call_before(void **state)
+TEST_WITH(the_graph_of_the_call_before, begin, end)
 {
     uint64_t graph = alive(KIB(64), 3), temporary = alive(KIB(64), 1), other = alive(KIB(16), 1);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     freed(temporary, MT_PHASE_FORWARD, MT_ROLE_OTHER);
     for (int i = 0; i < 3; i++)
@@ -298,12 +285,11 @@ static void the_graph_of_the_call_before(void **state)
 }
 
 /* An adapter is trained: backward makes gradients of its size only. */
-static void counts_of_frozen_parameters(void **state)
+TEST_WITH(counts_of_frozen_parameters, begin, end)
 {
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8), three = alive(KIB(4), 4);
     uint64_t adapters = alive(KIB(1), 2);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     backward_makes(KIB(1), 2);
     infer();
@@ -314,12 +300,11 @@ static void counts_of_frozen_parameters(void **state)
 }
 
 /* Layers occur four times. A block that occurs once shows that counts are no evidence. */
-static void a_model_of_four_layers(void **state)
+TEST_WITH(a_model_of_four_layers, begin, end)
 {
     uint64_t layers = alive(KIB(64), 4), more = alive(KIB(16), 8), norms = alive(KIB(4), 4);
     uint64_t embedding = alive(KIB(48), 1);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     infer();
     expect(layers, 4, MT_ROLE_PARAMETERS);
@@ -329,12 +314,11 @@ static void a_model_of_four_layers(void **state)
 }
 
 /* Backward is already running: existing gradients do not count as state. */
-static void began_in_backward(void **state)
+TEST_WITH(began_in_backward, begin, end)
 {
     uint64_t one = alive(KIB(64), 7), two = alive(KIB(16), 3), three = alive(KIB(32), 3);
     uint64_t activation = alive(KIB(20), 1);
 
-    (void)state;
     freed(activation, MT_PHASE_UNKNOWN, MT_ROLE_OTHER); /* the phase is unknown */
     backward_makes(KIB(64), 1);
     backward_makes(KIB(16), 1);
@@ -348,12 +332,11 @@ static void began_in_backward(void **state)
 }
 
 /* A ring buffer keeps stacks, so parameters are known. Gradients have no stacks. */
-static void stacks_show_parameters(void **state)
+TEST_WITH(stacks_show_parameters, begin, end)
 {
     uint64_t parameter = alive_by(KIB(64), MT_PHASE_SETUP);
     uint64_t moment = alive_by(KIB(64), MT_PHASE_OPTIMIZER), gradient = alive(KIB(64), 1);
 
-    (void)state;
     passes_through(512, MT_PHASE_OPTIMIZER);
     infer();
     expect(parameter, 1, MT_ROLE_PARAMETERS);
@@ -361,11 +344,10 @@ static void stacks_show_parameters(void **state)
     expect(gradient, 1, MT_ROLE_GRADIENTS);
 }
 
-static void blocks_that_calls_leave_behind(void **state)
+TEST_WITH(blocks_that_calls_leave_behind, begin, end)
 {
     uint64_t leaked = alive(KIB(20), 3), parameter = alive(KIB(64), 1);
 
-    (void)state;
     for (int turn = 0; turn < 3; turn++)
         (void)born(KIB(20), MT_PHASE_FORWARD);
     infer();
@@ -374,13 +356,12 @@ static void blocks_that_calls_leave_behind(void **state)
 }
 
 /* The ends of blocks are evidence. */
-static void where_blocks_end(void **state)
+TEST_WITH(where_blocks_end, begin, end)
 {
     uint64_t scratch = alive(KIB(4), 1), activation = alive(KIB(8), 1);
     uint64_t gradient = alive(KIB(16), 1), batch = alive(KIB(2), 1), output = alive(KIB(6), 1);
     uint64_t next_batch, next_output;
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     freed(scratch, MT_PHASE_FORWARD, MT_ROLE_OTHER);
     next_output = born(KIB(6), MT_PHASE_FORWARD);
@@ -403,24 +384,20 @@ static void where_blocks_end(void **state)
 }
 
 /* A trace without initial state needs no extra memory. */
-static void complete_traces_cost_nothing(void **state)
+TEST_WITH(complete_traces_cost_nothing, begin, end)
 {
-    (void)state;
     for (int i = 0; i < 100; i++)
         (void)born(KIB(4), MT_PHASE_FORWARD);
     assert_int_equal(early.count, 0);
     infer();
 }
 
-#define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 /* An optimizer with `m = beta * m + ...`: the successor of each block of the state is allocated
  * before the block ends. Gradients are accumulated in place, so none is allocated. */
-static void state_that_is_replaced(void **state)
+TEST_WITH(state_that_is_replaced, begin, end)
 {
     uint64_t stays[3], moments[3];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         stays[i] = alive(KIB(64) << i, 8);
         moments[i] = alive(KIB(64) << i, 8);
@@ -441,11 +418,10 @@ static void state_that_is_replaced(void **state)
 
 /* Adam's first step, which also frees the gradients: two blocks are allocated for each that ends.
  */
-static void gradients_that_the_optimizer_frees(void **state)
+TEST_WITH(gradients_that_the_optimizer_frees, begin, end)
 {
     uint64_t gradients = alive(KIB(64), 4), parameters = alive(KIB(64), 4);
 
-    (void)state;
     for (uint64_t i = 0; i < 4; i++) {
         (void)born(KIB(64), MT_PHASE_OPTIMIZER);
         (void)born(KIB(64), MT_PHASE_OPTIMIZER);
@@ -474,11 +450,10 @@ static void updates(uint64_t bytes, int count)
 
 /* Without optimizer, with accumulated gradients. Backward allocates one block for each parameter.
  * Of eight blocks, four are parameters, though eight is also twice four. */
-static void accumulated_gradients(void **state)
+TEST_WITH(accumulated_gradients, begin, end)
 {
     uint64_t stays[3];
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         stays[i] = alive(KIB(64) << i, 8);
     for (int turn = 0; turn < 2; turn++) {
@@ -494,11 +469,10 @@ static void accumulated_gradients(void **state)
 
 /* The trace lacks the first half of the backward in which it begins, so this phase does not show
  * how many blocks each parameter has. */
-static void gradients_added_in_half_of_backward(void **state)
+TEST_WITH(gradients_added_in_half_of_backward, begin, end)
 {
     uint64_t large = alive(KIB(1024), 12), small = alive(KIB(64), 8);
 
-    (void)state;
     (void)alive(KIB(640), 2);
     adds_gradients(KIB(1024), 2);
     passes_through(512, MT_PHASE_FORWARD);
@@ -513,12 +487,11 @@ static void gradients_added_in_half_of_backward(void **state)
 /* Adam, in the last phase of backward. A flat parameter (1.5 MiB) and its gradient are one block
  * each. Its state is in two pieces of 512 KiB and two of 256 KiB. Blocks that the optimizer does
  * not update are no parameters. */
-static void the_optimizer_shows_parameters(void **state)
+TEST_WITH(the_optimizer_shows_parameters, begin, end)
 {
     uint64_t large = alive(KIB(2048), 4), flat = alive(KIB(1536), 2), half = alive(KIB(512), 8);
     uint64_t quarter = alive(KIB(256), 8), logits = alive(KIB(4096), 1);
 
-    (void)state;
     passes_through(512, MT_PHASE_BACKWARD);
     for (int i = 0; i < 2; i++) {
         updates(KIB(2048), 1);
@@ -537,12 +510,11 @@ static void the_optimizer_shows_parameters(void **state)
 }
 
 /* The recording kept the stacks of the last gradients, and began in the optimizer. */
-static void stacks_show_gradients(void **state)
+TEST_WITH(stacks_show_gradients, begin, end)
 {
     enum { SIZES = 10, LAYERS = 4 };
     uint64_t parameters = 0, gradients = 0;
 
-    (void)state;
     for (int i = 0; i < SIZES; i++) {
         uint64_t first = alive(KIB(64 * (i + 1)), LAYERS);
 
@@ -561,12 +533,11 @@ static void stacks_show_gradients(void **state)
 
 /* A call that runs out of memory keeps the activations that backward needs. The trace lacks its
  * first half. */
-static void a_call_that_does_not_end(void **state)
+TEST_WITH(a_call_that_does_not_end, begin, end)
 {
     uint64_t weights = alive(KIB(64), 3), activations = alive(KIB(48), 4);
     uint64_t kept[2];
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     for (int i = 0; i < 2; i++)
         kept[i] = born(KIB(48), MT_PHASE_FORWARD);
@@ -578,13 +549,12 @@ static void a_call_that_does_not_end(void **state)
 }
 
 /* The trace has the beginning of the call, so it did not allocate older blocks. */
-static void a_complete_call_that_fails(void **state)
+TEST_WITH(a_complete_call_that_fails, begin, end)
 {
     uint64_t weights = alive(KIB(48), 4);
     const struct mt_early_block made = {
         .bytes = KIB(48), .birth_kind = MT_PHASE_FORWARD, .in_named_part = true};
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         (void)add(made);
     for (int i = 0; i < 2; i++)
@@ -595,11 +565,10 @@ static void a_complete_call_that_fails(void **state)
 
 /* The end of the first backward phase leaves the last gradients behind, and later ones are added to
  * them. Other blocks of their size are older gradients, not state. */
-static void gradients_allocated_before_others_add(void **state)
+TEST_WITH(gradients_allocated_before_others_add, begin, end)
 {
     uint64_t stays = alive(KIB(1024), 13);
 
-    (void)state;
     backward_makes(KIB(1024), 3);
     for (int turn = 0; turn < 2; turn++) {
         passes_through(512, MT_PHASE_FORWARD);
@@ -611,12 +580,11 @@ static void gradients_allocated_before_others_add(void **state)
 
 /* Adam. Activations have the size of small parameters, so backward allocates many of that size. One
  * parameter is flat, with a state in pieces: not all counts are multiples of four. */
-static void sizes_that_activations_share(void **state)
+TEST_WITH(sizes_that_activations_share, begin, end)
 {
     uint64_t large = alive(KIB(1024), 12), small = alive(KIB(64), 8);
     uint64_t workspace = alive(8519680, 4);
 
-    (void)state;
     (void)alive(KIB(640), 2);
     passes_through(512, MT_PHASE_FORWARD);
     adds_gradients(KIB(1024), 3);
@@ -630,11 +598,10 @@ static void sizes_that_activations_share(void **state)
 
 /* LoRA: 8 frozen blocks of each of three sizes, which could be four parameters with their
  * gradients, and three of a small size, one of which has a gradient in each iteration. */
-static void few_parameters_are_trained(void **state)
+TEST_WITH(few_parameters_are_trained, begin, end)
 {
     uint64_t frozen[3], adapter = alive(KIB(4), 3);
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         frozen[i] = alive(KIB(64) << i, 8);
     for (int turn = 0; turn < 2; turn++) {
@@ -649,11 +616,10 @@ static void few_parameters_are_trained(void **state)
 
 /* Kernels add the gradients of linear layers to existing blocks. Backward makes only those of the
  * embedding, which is larger than any other parameter. */
-static void gradients_that_kernels_add(void **state)
+TEST_WITH(gradients_that_kernels_add, begin, end)
 {
     uint64_t weights[3], embedding = alive(KIB(1024), 3);
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         weights[i] = alive(KIB(64) << i, 32);
     for (int turn = 0; turn < 2; turn++) {
@@ -668,12 +634,11 @@ static void gradients_that_kernels_add(void **state)
 
 /* Gradients that are cleared in place, without state. The two workspaces do not match that pattern.
  */
-static void workspaces_and_pairs(void **state)
+TEST_WITH(workspaces_and_pairs, begin, end)
 {
     uint64_t one = alive(KIB(64), 2), two = alive(KIB(16), 6), three = alive(KIB(4), 2);
     uint64_t workspaces = alive(33554432, 2);
 
-    (void)state;
     passes_through(512, MT_PHASE_FORWARD);
     passes_through(512, MT_PHASE_BACKWARD);
     infer();
@@ -686,12 +651,11 @@ static void workspaces_and_pairs(void **state)
 /* A hundred times the bytes of these gradients is 84 TiB modulo 2^64, which is less than ten times
  * the 11 TiB that stay. If the product wrapped, the gradients would count as older ones, and rule 6
  * would divide the other sizes among roles. */
-static void sizes_whose_products_would_wrap(void **state)
+TEST_WITH(sizes_whose_products_would_wrap, begin, end)
 {
     enum { GRADIENTS = 167773, STAY = 11 };
     uint64_t large = alive(UINT64_MAX, STAY), small = alive(KIB(4), 4);
 
-    (void)state;
     (void)alive(KIB(8), 4);
     (void)alive(KIB(16), 4);
     passes_through(512, MT_PHASE_FORWARD);
@@ -703,42 +667,5 @@ static void sizes_whose_products_would_wrap(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        PROGRAM(no_evidence),
-        PROGRAM(a_call_needs_its_parameters),
-        PROGRAM(many_of_a_workspaces_size),
-        PROGRAM(gradients_show_parameters_and_state),
-        PROGRAM(a_third_block_for_each_parameter),
-        PROGRAM(frozen_ones_are_no_state),
-        PROGRAM(gradients_of_two_iterations),
-        PROGRAM(state_of_twice_the_size),
-        PROGRAM(equal_models_have_no_state),
-        PROGRAM(state_in_pieces),
-        PROGRAM(buckets),
-        PROGRAM(gradients_cleared_in_place),
-        PROGRAM(the_graph_of_the_call_before),
-        PROGRAM(counts_of_frozen_parameters),
-        PROGRAM(a_model_of_four_layers),
-        PROGRAM(began_in_backward),
-        PROGRAM(stacks_show_parameters),
-        PROGRAM(blocks_that_calls_leave_behind),
-        PROGRAM(where_blocks_end),
-        PROGRAM(complete_traces_cost_nothing),
-        PROGRAM(state_that_is_replaced),
-        PROGRAM(gradients_that_the_optimizer_frees),
-        PROGRAM(accumulated_gradients),
-        PROGRAM(gradients_added_in_half_of_backward),
-        PROGRAM(the_optimizer_shows_parameters),
-        PROGRAM(stacks_show_gradients),
-        PROGRAM(a_call_that_does_not_end),
-        PROGRAM(a_complete_call_that_fails),
-        PROGRAM(gradients_allocated_before_others_add),
-        PROGRAM(sizes_that_activations_share),
-        PROGRAM(few_parameters_are_trained),
-        PROGRAM(gradients_that_kernels_add),
-        PROGRAM(workspaces_and_pairs),
-        PROGRAM(sizes_whose_products_would_wrap),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

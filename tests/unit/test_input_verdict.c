@@ -12,12 +12,11 @@ static int verdict(const struct mt_integrity *integrity, bool starts_in_middle, 
     return mt_input_verdict(&source, "x", &common);
 }
 
-static void statuses(void **state)
+TEST(statuses)
 {
     const struct mt_integrity sound = {.closed = true, .frames_read = 3, .events_read = 9};
     struct mt_integrity cut = sound, damaged = sound, dropped = sound, invalid = sound;
 
-    (void)state;
     cut.cut = true;
     damaged.frames_damaged = 1;
     dropped.events_dropped = 5;
@@ -35,12 +34,11 @@ static void statuses(void **state)
 }
 
 /* If a replay or an analysis skips devices for lack of space, their history is missing. */
-static void skipped_devices(void **state)
+TEST(skipped_devices)
 {
     const struct mt_common strict = {.quiet = true, .strict = true}, lenient = {.quiet = true};
     struct mt_source above = {.devices_left_out = 2}, crowded = {.devices_not_followed = 1 << 5};
 
-    (void)state;
     assert_int_equal(mt_input_verdict(&above, "x", &lenient), MT_EXIT_OK);
     assert_int_equal(mt_input_verdict(&above, "x", &strict), MT_EXIT_INCOMPLETE);
     assert_int_equal(mt_input_verdict(&crowded, "x", &lenient), MT_EXIT_OK);
@@ -49,12 +47,11 @@ static void skipped_devices(void **state)
 
 /* Events that the recorder dropped and events that an imported history lacks are reported
  * separately. Both counts are lower bounds. */
-static void missing_events_are_reported_by_origin(void **state)
+TEST(missing_events_are_reported_by_origin)
 {
     struct mt_source source = {.integrity = {.events_dropped = 17920}};
     char text[MT_MISSING_TEXT];
 
-    (void)state;
     source.header.sources = "cupti,pytorch-tracker";
     assert_string_equal(mt_missing_events_text(&source, text),
                         "at least 17,920 events were dropped by the recorder");
@@ -69,9 +66,5 @@ static void missing_events_are_reported_by_origin(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(statuses),
-                                       cmocka_unit_test(skipped_devices),
-                                       cmocka_unit_test(missing_events_are_reported_by_origin)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

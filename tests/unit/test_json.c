@@ -56,12 +56,11 @@ static void check_everything(const char *text)
     json_decref(root);
 }
 
-static void another_reader_agrees(void **state)
+TEST(another_reader_agrees)
 {
     struct mt_buf out = {0};
     struct mt_json json;
 
-    (void)state;
     mt_json_init(&json, &out, false);
     write_everything(&json);
     check_everything(out.data);
@@ -74,12 +73,11 @@ static void another_reader_agrees(void **state)
     mt_buf_release(&out);
 }
 
-static void layout(void **state)
+TEST(layout)
 {
     struct mt_buf out = {0};
     struct mt_json json;
 
-    (void)state;
     mt_json_init(&json, &out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_u64(&json, "a", 1);
@@ -96,12 +94,11 @@ static void layout(void **state)
 }
 
 /* After a list whose rows are lines, the document is indented again. */
-static void rows_may_be_lines(void **state)
+TEST(rows_may_be_lines)
 {
     struct mt_buf out = {0};
     struct mt_json json;
 
-    (void)state;
     mt_json_init(&json, &out, true);
     mt_json_object_begin(&json, NULL);
     for (struct mt_json_list row = mt_json_lines(&json, "a", 2); mt_json_next(&row);)
@@ -118,7 +115,7 @@ static void rows_may_be_lines(void **state)
 }
 
 /* Invalid UTF-8 becomes U+FFFD, one for each invalid byte. */
-static void invalid_utf8_is_replaced(void **state)
+TEST(invalid_utf8_is_replaced)
 {
 #define BAD "\xEF\xBF\xBD"
     static const struct {
@@ -140,7 +137,6 @@ static void invalid_utf8_is_replaced(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mt_buf out = {0};
         struct mt_json json;
@@ -180,11 +176,10 @@ static size_t read_length(size_t length, bool all, bool *is_cut)
     return read;
 }
 
-static void long_texts_are_cut_between_characters(void **state)
+TEST(long_texts_are_cut_between_characters)
 {
     bool is_cut;
 
-    (void)state;
     assert_int_equal(read_length(MT_JSON_TEXT_BYTES - 3, false, &is_cut), MT_JSON_TEXT_BYTES);
     assert_false(is_cut);
     for (size_t more = 0; more < 3; more++) {
@@ -230,7 +225,7 @@ static void check_list(const json_t *object, const char *key, size_t count, size
     assert_int_equal(json_integer_value(left_out), omitted);
 }
 
-static void lists_have_limits(void **state)
+TEST(lists_have_limits)
 {
     static const struct {
         size_t devices, rows;
@@ -247,7 +242,6 @@ static void lists_have_limits(void **state)
         {MT_JSON_OBJECTS + 1, 63, true, MT_JSON_OBJECTS + 1, 63},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *root = devices_of_rows(cases[i].devices, cases[i].rows, cases[i].all);
         const json_t *first = json_array_get(json_object_get(root, "devices"), 0);
@@ -260,14 +254,13 @@ static void lists_have_limits(void **state)
 }
 
 /* Rows of 4 KiB: the list ends after 512 KiB, not after 1,000 rows. */
-static void lists_have_a_size(void **state)
+TEST(lists_have_a_size)
 {
     char text[MT_JSON_TEXT_BYTES];
     struct mt_buf out = {0};
     struct mt_json json;
     struct mt_json_list list;
 
-    (void)state;
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = 0;
     mt_json_init(&json, &out, false);
@@ -285,14 +278,5 @@ static void lists_have_a_size(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_reader_agrees),
-        cmocka_unit_test(layout),
-        cmocka_unit_test(rows_may_be_lines),
-        cmocka_unit_test(invalid_utf8_is_replaced),
-        cmocka_unit_test(long_texts_are_cut_between_characters),
-        cmocka_unit_test(lists_have_limits),
-        cmocka_unit_test(lists_have_a_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -63,9 +63,8 @@ static void expect_tokens(const char *text, const char *wanted)
     mt_buf_release(&out);
 }
 
-static void test_tokens(void **state)
+TEST(test_tokens)
 {
-    (void)state;
     expect_tokens("{}", "{ } ");
     expect_tokens(" [ ] ", "[ ] ");
     expect_tokens("7", "#7=7 ");
@@ -82,7 +81,7 @@ static void test_tokens(void **state)
                   "\"\xef\xbf\xbd.\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80 ");
 }
 
-static void test_damage(void **state)
+TEST(test_damage)
 {
     static const struct {
         const char *text, *why;
@@ -111,7 +110,6 @@ static void test_damage(void **state)
         {"'a'", "a value is missing", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
         struct mt_error error = {.text = ""};
         struct mt_buf out = {0};
@@ -238,9 +236,8 @@ static enum mt_status read_values(const struct mt_buf *text, struct mt_buf *out)
     return status;
 }
 
-static void test_random_values(void **state)
+TEST(test_random_values)
 {
-    (void)state;
     for (uint64_t round = 0; round < 2000; round++) {
         struct dice dice = {round};
         struct mt_buf text = {0}, got = {0}, wanted = {0};
@@ -262,13 +259,12 @@ static void test_random_values(void **state)
 }
 
 /* A beginning of the text gives a beginning of its tokens, and is always found to be cut. */
-static void test_cut_everywhere(void **state)
+TEST(test_cut_everywhere)
 {
     struct mt_buf text = {0}, all = {0};
     struct mt_error error = {.text = ""};
     struct dice dice = {5};
 
-    (void)state;
     mt_buf_add_char(&text, '[');
     for (int i = 0; i < 12; i++) {
         add_members(&text, &dice, 4, true);
@@ -293,9 +289,8 @@ static void test_cut_everywhere(void **state)
 }
 
 /* Tokens of every length at every place relative to the end of the buffer. */
-static void test_ends_of_the_buffer(void **state)
+TEST(test_ends_of_the_buffer)
 {
-    (void)state;
     for (size_t room = 256 * 1024 - 64; room <= 256 * 1024 + 4; room++) {
         struct mt_buf text = {0}, got = {0};
         struct mt_error error = {.text = ""};
@@ -311,11 +306,10 @@ static void test_ends_of_the_buffer(void **state)
 }
 
 /* A text is kept up to 64 KiB, without a part of a character at its end. */
-static void test_long_texts(void **state)
+TEST(test_long_texts)
 {
     static const size_t lengths[] = {65535, 65536, 65537, 262143, 262144, 262145, 1000000};
 
-    (void)state;
     for (size_t i = 0; i < 2 * MT_ARRAY_LEN(lengths); i++) {
         const size_t length = lengths[i / 2];
         const char *piece = i % 2 ? "\xe2\x82\xac" : "x";
@@ -346,12 +340,11 @@ static void test_long_texts(void **state)
 
 /* The text begins at the buffer's first byte (room 0) or elsewhere, and any byte of an escape is
  * the last one of the buffer. */
-static void test_long_texts_with_escapes(void **state)
+TEST(test_long_texts_with_escapes)
 {
     enum { BUFFER_BYTES = 256 * 1024 };
     static const char *const pieces[] = {"\\n", "\\u20ac", "x\\\\"};
 
-    (void)state;
     for (size_t i = 0; i < 16 * MT_ARRAY_LEN(pieces); i++) {
         const size_t room = i % 2 ? 100 : 0, shift = i / 2 % 8;
         const char *piece = pieces[i / 16];
@@ -383,12 +376,11 @@ static void test_long_texts_with_escapes(void **state)
     }
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct mt_error error = {.text = ""};
     struct mt_buf text = {0}, out = {0};
 
-    (void)state;
     for (int i = 0; i < MT_JSON_DEPTH; i++)
         mt_buf_add_char(&text, '[');
     assert_int_equal(read_tokens(text.data, text.length, &out, &error), MT_ERR_FORMAT);
@@ -405,7 +397,7 @@ static void test_limits(void **state)
     mt_buf_release(&out);
 }
 
-static void test_skip(void **state)
+TEST(test_skip)
 {
     static const char text[] = "{\"a\": {\"b\": [1, {}]}, \"c\": 2, \"d\": [[3], \"]\"], \"e\": 4}";
     struct mt_error error = {.text = ""};
@@ -413,7 +405,6 @@ static void test_skip(void **state)
     struct mt_feed *feed;
     int64_t sum = 0;
 
-    (void)state;
     open_text(&json, &feed, text, strlen(text));
     while (mt_json_reader_next(&json, &error) == MT_OK)
         if (json.token == MT_JSON_KEY && (mt_json_reader_is(&json, "a") || *json.text == 'd'))
@@ -430,7 +421,7 @@ static void test_skip(void **state)
 }
 
 /* Damage ends with its line. */
-static void test_lines(void **state)
+TEST(test_lines)
 {
     static const char text[] = "{\"a\":1}\n{\"a\":2\n{\"a\":3}\r\n\n{\"a\":x}\n{\"a\":4}\n{\"a\":5";
     struct mt_error error = {.text = ""};
@@ -439,7 +430,6 @@ static void test_lines(void **state)
     enum mt_status status;
     int64_t sum = 0, errors = 0;
 
-    (void)state;
     open_text(&json, &feed, text, strlen(text));
     json.lines = true;
     while ((status = mt_json_reader_next(&json, &error)) != MT_END)
@@ -454,7 +444,7 @@ static void test_lines(void **state)
     close_text(&json, feed);
 }
 
-static void test_scaled(void **state)
+TEST(test_scaled)
 {
     static const struct {
         const char *text;
@@ -488,7 +478,6 @@ static void test_scaled(void **state)
         {"\"1\"", 0, false, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
         struct mt_error error = {.text = ""};
         struct mt_json_reader json;
@@ -506,19 +495,5 @@ static void test_scaled(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_random_values),
-        cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_ends_of_the_buffer),
-        cmocka_unit_test(test_long_texts),
-        cmocka_unit_test(test_long_texts_with_escapes),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_skip),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_scaled),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

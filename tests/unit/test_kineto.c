@@ -118,7 +118,7 @@ static void expect(const struct read *read, size_t i, uint8_t kind, uint64_t t_n
 }
 
 /* Out of order in the file; two of the same time are ordered by their totals. */
-static void events_in_their_order(void **state)
+TEST(events_in_their_order)
 {
     static const struct memory list[] = {
         {"7.5", -512, 1024, 4096, 5, 0, 1, 7},
@@ -129,7 +129,6 @@ static void events_in_their_order(void **state)
     };
     struct read read = read_memory(list, MT_ARRAY_LEN(list));
 
-    (void)state;
     assert_int_equal(read.count, 6);
     expect(&read, 0, MT_EVENT_ALLOC, 5001, 4096, 512);
     assert_int_equal(read.events[0].aux_bytes, 512);
@@ -147,14 +146,13 @@ static void events_in_their_order(void **state)
     mt_source_close(read.source);
 }
 
-static void facts_of_the_header(void **state)
+TEST(facts_of_the_header)
 {
     struct mt_buf text = {0};
     struct read read;
     const struct memory memory = {"4000000.5", 512, 512, 4096, 1, 0, 1, 7};
     const struct memory host = {"3", 8, 8, 64, 1, 0, 0, 7};
 
-    (void)state;
     mt_buf_add_text(&text, FACTS ROWS);
     add_memory(&text, &memory);
     add_memory(&text, &host);
@@ -185,7 +183,7 @@ static void facts_of_the_header(void **state)
 }
 
 /* Blocks from before the profile whose frees are in the file, and one block for the others. */
-static void state_at_the_start(void **state)
+TEST(state_at_the_start)
 {
     static const struct memory list[] = {
         {"5", 512, 4096, 4096, 1, 0, 1, 7},
@@ -195,7 +193,6 @@ static void state_at_the_start(void **state)
     };
     struct read read = read_memory(list, MT_ARRAY_LEN(list));
 
-    (void)state;
     assert_int_equal(read.count, 9);
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(read.events[i].kind, MT_EVENT_ALLOC);
@@ -230,7 +227,7 @@ static const char *stack_text(const struct mt_source *source, uint32_t stack, st
     return out->data ? out->data : "";
 }
 
-static void stacks_and_phases(void **state)
+TEST(stacks_and_phases)
 {
     static const struct memory list[] = {
         {"12", 512, 512, 4096, 1, 0, 1, 7},  {"14", -512, 512, 4096, 2, 0, 1, 7},
@@ -240,7 +237,6 @@ static void stacks_and_phases(void **state)
     struct mt_buf text = {0}, stack = {0};
     struct read read;
 
-    (void)state;
     mt_buf_add_text(&text, "{" ROWS);
     for (size_t i = 0; i < MT_ARRAY_LEN(list); i++)
         add_memory(&text, &list[i]);
@@ -281,7 +277,7 @@ static void stacks_and_phases(void **state)
 }
 
 /* An operation that ends before the one within it ended: only the open ones are the stack. */
-static void ranges_that_overlap(void **state)
+TEST(ranges_that_overlap)
 {
     static const struct memory list[] = {
         {"3", 512, 512, 4096, 1, 0, 1, 7},
@@ -290,7 +286,6 @@ static void ranges_that_overlap(void **state)
     struct mt_buf text = {0}, stack = {0};
     struct read read;
 
-    (void)state;
     mt_buf_add_text(&text, "{" ROWS);
     add_range(&text, "cpu_op", "a", "\"ts\": 1, \"dur\": 4");
     add_range(&text, "cpu_op", "b", "\"ts\": 2, \"dur\": 9");
@@ -306,7 +301,7 @@ static void ranges_that_overlap(void **state)
 }
 
 /* A total that does not follow, a block that is already alive, and a free of another size. */
-static void missing_events(void **state)
+TEST(missing_events)
 {
     static const struct memory lists[][3] = {
         {{"1", 512, 512, 4096, 1, 0, 1, 7},
@@ -320,7 +315,6 @@ static void missing_events(void **state)
          {"3", 512, 768, 16384, 3, 0, 1, 7}},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(lists); i++) {
         struct read read = read_memory(lists[i], 3);
 
@@ -367,7 +361,7 @@ static void expect_levels(const struct read *read, const struct memory *list, si
 }
 
 /* What is missing is found, or one block takes up the difference. */
-static void levels_are_the_totals(void **state)
+TEST(levels_are_the_totals)
 {
     static const struct {
         uint64_t dropped;
@@ -405,7 +399,6 @@ static void levels_are_the_totals(void **state)
           {"4", 512, 1280, 8192, 4, 0, 1, 7}}},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
         struct read read = read_memory(rows[i].list, 4);
 
@@ -417,7 +410,7 @@ static void levels_are_the_totals(void **state)
 }
 
 /* Totals that no blocks can have: the reading says so. */
-static void totals_that_contradict(void **state)
+TEST(totals_that_contradict)
 {
     static const struct memory lists[][3] = {
         {{"1", 512, 512, 4096, 1, 0, 1, 7},
@@ -428,7 +421,6 @@ static void totals_that_contradict(void **state)
          {"3", 512, 1536, 16384, 3, 0, 1, 7}},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(lists); i++) {
         struct read read = read_memory(lists[i], 3);
 
@@ -441,13 +433,12 @@ static void totals_that_contradict(void **state)
 
 /* Blocks from before the profile have the time of the first event of any kind, so ranges keep their
  * times. */
-static void ranges_before_the_memory(void **state)
+TEST(ranges_before_the_memory)
 {
     static const struct memory memory = {"1000", 512, 4096, 4096, 1, 0, 1, 7};
     struct mt_buf text = {0};
     struct read read;
 
-    (void)state;
     mt_buf_add_text(&text, "{" ROWS);
     add_memory(&text, &memory);
     add_range(&text, "user_annotation", "early", "\"ts\": 10, \"dur\": 100");
@@ -462,11 +453,10 @@ static void ranges_before_the_memory(void **state)
 }
 
 /* A phase and an operation that end with a memory event have it, unless others start then. */
-static void ends_of_ranges(void **state)
+TEST(ends_of_ranges)
 {
     static const struct memory memory = {"20", 512, 512, 4096, 1, 0, 1, 7};
 
-    (void)state;
     for (int is_followed = 0; is_followed < 2; is_followed++) {
         struct mt_buf text = {0}, stack = {0};
         const char *phase = NULL;
@@ -503,14 +493,13 @@ static void ends_of_ranges(void **state)
 }
 
 /* Operations that are too deep, threads that are too many, names that are too long. */
-static void limits(void **state)
+TEST(limits)
 {
     enum { DEPTH = 5000, THREADS = 65540, NAME = 70000 };
     static char name[NAME + 1];
     struct mt_buf text = {0};
     struct read read;
 
-    (void)state;
     memset(name, 'n', NAME);
     mt_buf_add_text(&text, "{" ROWS);
     for (int i = 0; i < DEPTH; i++)
@@ -536,7 +525,7 @@ static void limits(void **state)
 }
 
 /* Host memory only if there is nothing else; one type of devices, CUDA first. */
-static void types_of_devices(void **state)
+TEST(types_of_devices)
 {
     static const struct memory list[] = {
         {"1", 8, 8, 64, 1, 0, 0, 7},
@@ -546,7 +535,6 @@ static void types_of_devices(void **state)
     };
     struct read read = read_memory(list, 1);
 
-    (void)state;
     assert_int_equal(read.count, 2);
     assert_false(read.source->header.sizes_rounded);
     assert_string_equal(
@@ -572,7 +560,7 @@ static void types_of_devices(void **state)
     mt_source_close(read.source);
 }
 
-static void events_that_are_impossible(void **state)
+TEST(events_that_are_impossible)
 {
     static const struct memory good = {"1", 512, 512, 4096, 1, 0, 1, 7};
     static const struct memory list[] = {
@@ -582,7 +570,6 @@ static void events_that_are_impossible(void **state)
         {"1", 512, 512, 4096, 1, 0, 256, 7},      {"NaN", 512, 512, 4096, 1, 0, 1, 7},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(list); i++) {
         const struct memory two[] = {good, list[i]};
         struct read read = read_memory(two, 2);
@@ -603,14 +590,13 @@ static void add_out_of_memory(struct mt_buf *text, int device, int type)
 }
 
 /* The driver refused a request, of the devices that the trace has. */
-static void out_of_memory(void **state)
+TEST(out_of_memory)
 {
     static const struct memory memory = {"1", 512, 512, 4096, 1, 0, 1, 7};
     static const struct memory host = {"1", 512, 512, 4096, 1, 0, 0, 7};
     struct mt_buf text = {0};
     struct read read;
 
-    (void)state;
     mt_buf_add_text(&text, "{" ROWS);
     add_memory(&text, &memory);
     add_out_of_memory(&text, 5, 1);
@@ -645,14 +631,13 @@ static void out_of_memory(void **state)
     mt_buf_release(&text);
 }
 
-static void no_memory_events(void **state)
+TEST(no_memory_events)
 {
     static const char *const texts[] = {"{\"schemaVersion\": 1, \"traceEvents\": []}",
                                         "{\"traceEvents\": {}}", "{\"traceEvents\": [1, [], null]}",
                                         "{}"};
     struct read read;
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++) {
         read = read_bytes(texts[i], strlen(texts[i]));
         assert_int_equal(read.status, MT_ERR_UNSUPPORTED);
@@ -665,7 +650,7 @@ static void no_memory_events(void **state)
 }
 
 /* What was read before the cut is used, and the reading says where the file ends. */
-static void cut_at_every_byte(void **state)
+TEST(cut_at_every_byte)
 {
     static const struct memory list[] = {
         {"1", 512, 512, 4096, 1, 0, 1, 7},
@@ -676,7 +661,6 @@ static void cut_at_every_byte(void **state)
     struct mt_buf text = {0};
     size_t most = 0;
 
-    (void)state;
     mt_buf_add_text(&text, FACTS ROWS);
     for (size_t i = 0; i < MT_ARRAY_LEN(list); i++) {
         add_range(&text, "cpu_op", "aten::mm", "\"ts\": 1, \"dur\": 1");
@@ -705,13 +689,12 @@ static void cut_at_every_byte(void **state)
 }
 
 /* Damage within the file ends the reading, and is an error. */
-static void damage(void **state)
+TEST(damage)
 {
     static const struct memory memory = {"1", 512, 512, 4096, 1, 0, 1, 7};
     struct mt_buf text = {0};
     struct read read;
 
-    (void)state;
     mt_buf_add_text(&text, "{" ROWS);
     add_memory(&text, &memory);
     mt_buf_add_text(&text, "{\"ph\": }, ");
@@ -729,25 +712,5 @@ static void damage(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_in_their_order),
-        cmocka_unit_test(facts_of_the_header),
-        cmocka_unit_test(state_at_the_start),
-        cmocka_unit_test(stacks_and_phases),
-        cmocka_unit_test(ranges_that_overlap),
-        cmocka_unit_test(missing_events),
-        cmocka_unit_test(types_of_devices),
-        cmocka_unit_test(events_that_are_impossible),
-        cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(no_memory_events),
-        cmocka_unit_test(cut_at_every_byte),
-        cmocka_unit_test(damage),
-        cmocka_unit_test(levels_are_the_totals),
-        cmocka_unit_test(totals_that_contradict),
-        cmocka_unit_test(ranges_before_the_memory),
-        cmocka_unit_test(ends_of_ranges),
-        cmocka_unit_test(limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -28,14 +28,13 @@ static char **inherited(void *context, pid_t pid)
     return nothing;
 }
 
-static void a_clock_that_is_set(void **state)
+TEST(a_clock_that_is_set)
 {
     static char *const command[] = {(char *)(uintptr_t) "true", NULL};
     static const struct mt_launch_request request = {.command = command, .environment = inherited};
     static const time_t jumps_s[] = {-3600, 3600, -100000000};
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    (void)state;
     for (size_t i = 0; i < sizeof jumps_s / sizeof *jumps_s; i++) {
         struct mt_launch launch;
         uint64_t began_ns, ended_ns;
@@ -54,7 +53,5 @@ static void a_clock_that_is_set(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_clock_that_is_set)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

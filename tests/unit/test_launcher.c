@@ -56,12 +56,11 @@ static void check_value(char *const *inherited, const struct mt_record_settings 
     mt_arena_release(&arena);
 }
 
-static void environment_has_all_settings(void **state)
+TEST(environment_has_all_settings)
 {
     char path[] = "PATH=/bin", *inherited[] = {path, NULL};
     struct mt_record_settings settings = usual;
 
-    (void)state;
     check_value(inherited, &usual, "PATH", "/bin");
     check_value(inherited, &usual, "LD_PRELOAD", "/lib/inject.so");
     check_value(inherited, &usual, "CUDA_INJECTION64_PATH", "/lib/inject.so");
@@ -91,12 +90,11 @@ static void environment_has_all_settings(void **state)
 }
 
 /* JAX and TensorFlow read these when they make their first device. */
-static void environment_shows_requests_of_xla(void **state)
+TEST(environment_shows_requests_of_xla)
 {
     char preallocate[] = "XLA_PYTHON_CLIENT_PREALLOCATE=true", *inherited[] = {preallocate, NULL};
     struct mt_record_settings settings = usual;
 
-    (void)state;
     check_value(inherited, &settings, "XLA_PYTHON_CLIENT_PREALLOCATE", "true");
     check_value(inherited, &settings, "XLA_PYTHON_CLIENT_ALLOCATOR", NULL);
     settings.xla_requests = true;
@@ -107,14 +105,13 @@ static void environment_shows_requests_of_xla(void **state)
 }
 
 /* LD_PRELOAD has no quotes: the loader searches for the file's name. */
-static void folder_with_a_space(void **state)
+TEST(folder_with_a_space)
 {
     char preload[] = "LD_PRELOAD=inject.so:/a.so", search[] = "LD_LIBRARY_PATH=/x:/y",
          *none[] = {NULL}, *inherited[] = {preload, search, NULL}, **again;
     struct mt_record_settings settings = usual;
     struct mt_arena arena = {0};
 
-    (void)state;
     check_value(inherited, &usual, "LD_LIBRARY_PATH", "/x:/y");
     settings.library = "/a folder/inject.so";
     settings.interposer = "/a folder/cuda.so";
@@ -127,7 +124,7 @@ static void folder_with_a_space(void **state)
     mt_arena_release(&arena);
 }
 
-static void others_keep_working(void **state)
+TEST(others_keep_working)
 {
     char preload[] = "LD_PRELOAD=/a.so /lib/inject.so::/b.so", quiet[] = "MEMTRACE_QUIET=1",
          cuda[] = "CUDA_INJECTION64_PATH=/nsys.so", nvtx[] = "NVTX_INJECTION64_PATH=/lib/inject.so",
@@ -135,7 +132,6 @@ static void others_keep_working(void **state)
          *inherited[] = {preload, cuda, nvtx, asan, quiet, NULL};
     struct mt_record_settings settings = usual;
 
-    (void)state;
     check_value(inherited, &usual, "LD_PRELOAD", "/lib/inject.so:/a.so:/b.so");
     check_value(inherited, &usual, "MEMTRACE_CUDA_NEXT", "/nsys.so");
     check_value(inherited, &usual, "MEMTRACE_NVTX_NEXT", NULL); /* an outer run's memtrace */
@@ -159,14 +155,13 @@ static void check_word(const char *wanted, char *a, char *b, char *c, char *d)
     assert_string_equal(word, wanted);
 }
 
-static void commands_have_words(void **state)
+TEST(commands_have_words)
 {
     char python[] = "/usr/bin/python3.11", u[] = "-u", m[] = "-m", c[] = "-c", x[] = "-X",
          script[] = "./src/train.py", module[] = "pkg.main", code[] = "print()",
          option[] = "importtime", app[] = "./build/my app", dots[] = ".hidden", dash[] = "-",
          empty[] = "", longest[] = "a_name_that_is_much_too_long.py";
 
-    (void)state;
     check_word("train", python, script, u, NULL);
     check_word("train", python, u, script, NULL);
     check_word("train", python, x, option, script);
@@ -199,7 +194,7 @@ static void write_program(const char *path, const void *bytes, size_t length)
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void programs_have_kinds(void **state)
+TEST(programs_have_kinds)
 {
     static const char script[] = "#! /bin/bash -e\n", bare[] = "exit 3\n", loop[] = "#!./loop\n",
                       nowhere[] = "#!/no/where", cut[] = "\177ELF";
@@ -208,7 +203,6 @@ static void programs_have_kinds(void **state)
     char elf[64] = "\177ELF\001\001\001";
     struct mt_program program;
 
-    (void)state;
     check_kind("sh", of_this_system);
     check_kind("/bin/sh", of_this_system);
     check_kind("/proc/self/exe", MT_PROGRAM_DYNAMIC);
@@ -238,7 +232,7 @@ static void programs_have_kinds(void **state)
     check_kind("./elf", MT_PROGRAM_OTHER_MACHINE); /* of an unknown processor */
 }
 
-static void manifest_lists_each_trace_once(void **state)
+TEST(manifest_lists_each_trace_once)
 {
     struct mt_arena arena = {0};
     struct mt_error error;
@@ -247,7 +241,6 @@ static void manifest_lists_each_trace_once(void **state)
     FILE *file;
     int lock;
 
-    (void)state;
     assert_int_equal(mt_manifest_new("./", path, &lock, &error), MT_OK);
     assert_int_equal(mt_manifest_read(path, &arena, &traces, &count, &error), MT_OK);
     assert_int_equal(count, 0);
@@ -306,7 +299,7 @@ static void write_trace(const char *path, const struct row *rows, size_t count)
     fclose(file);
 }
 
-static void peaks_are_of_one_kind_of_memory(void **state)
+TEST(peaks_are_of_one_kind_of_memory)
 {
     static const struct row rows[] = {
         {"driver", MT_EVENT_ALLOC, 0x1000, 100, 0},
@@ -327,7 +320,6 @@ static void peaks_are_of_one_kind_of_memory(void **state)
     struct mt_trace_summary summary;
     struct mt_error error;
 
-    (void)state;
     write_trace("peaks.trace", rows, MT_ARRAY_LEN(rows));
     assert_int_equal(mt_trace_summarize("peaks.trace", &summary, &error), MT_OK);
     assert_true(summary.device_known && summary.blocks_known && summary.reserved_known);
@@ -365,16 +357,5 @@ static int leave_folder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(environment_has_all_settings),
-        cmocka_unit_test(environment_shows_requests_of_xla),
-        cmocka_unit_test(folder_with_a_space),
-        cmocka_unit_test(others_keep_working),
-        cmocka_unit_test(commands_have_words),
-        cmocka_unit_test(programs_have_kinds),
-        cmocka_unit_test(manifest_lists_each_trace_once),
-        cmocka_unit_test(peaks_are_of_one_kind_of_memory),
-    };
-
-    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+    return run_tests_of_file(enter_folder, leave_folder);
 }

@@ -13,29 +13,26 @@ static void expect(uint64_t least_bytes, uint64_t most_bytes, const char *text)
     mt_arena_release(&arena);
 }
 
-static void limits_are_of_whole_mib(void **unused)
+TEST(limits_are_of_whole_mib)
 {
-    (void)unused;
     expect(1200 * MT_MIB, 1200 * MT_MIB, "the limit was 1,200 MiB");
     expect(1690 * MT_MIB, 1714 * MT_MIB - 1, "the limit was 1,690 MiB to 1,713 MiB");
     expect(40 * MT_MIB, 60 * MT_MIB, "the limit was 40.0 MiB to 60.0 MiB");
 }
 
 /* Never "1,691 MiB to 1,691 MiB", nor a descending range. */
-static void one_whole_limit_is_no_range(void **unused)
+TEST(one_whole_limit_is_no_range)
 {
-    (void)unused;
     expect(1690 * MT_MIB + 1, 1691 * MT_MIB + 1, "the limit was 1,691 MiB");
     expect(1690 * MT_MIB + 1, 1690 * MT_MIB + 2, "the limit was 1,691 MiB");
     expect(1690 * MT_MIB, 1691 * MT_MIB - 1, "the limit was 1,690 MiB");
 }
 
-static void the_limit_of_a_replay_may_be_deduced(void **unused)
+TEST(the_limit_of_a_replay_may_be_deduced)
 {
     struct mt_replay_result replay = {.limit_bytes = 700 * MT_MIB};
     struct mt_arena arena = {0};
 
-    (void)unused;
     assert_string_equal(mt_replay_limit_text(&arena, &replay), "the limit was 700 MiB");
     assert_int_equal(mt_least_limit_bytes(&replay), 700 * MT_MIB);
     assert_int_equal(mt_most_limit_bytes(&replay), 700 * MT_MIB);
@@ -49,7 +46,7 @@ static void the_limit_of_a_replay_may_be_deduced(void **unused)
 }
 
 /* What was reserved and free bounds a limit of which only refusals are known. */
-static void the_device_bounds_a_limit(void **unused)
+TEST(the_device_bounds_a_limit)
 {
     const struct mt_oom oom = {.then = {.reserved = 600 * MT_MIB},
                                .device_free_bytes = 50 * MT_MIB};
@@ -57,7 +54,6 @@ static void the_device_bounds_a_limit(void **unused)
                                    .most_limit_bytes = 650 * MT_MIB};
     struct mt_arena arena = {0};
 
-    (void)unused;
     assert_string_equal(mt_oom_limit_text(&arena, &answer), "the limit was at most 650 MiB");
     answer.most_limit_bytes = 640 * MT_MIB;
     assert_string_equal(mt_oom_limit_text(&arena, &answer), "the limit was 600 MiB to 640 MiB");
@@ -68,12 +64,5 @@ static void the_device_bounds_a_limit(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_of_whole_mib),
-        cmocka_unit_test(one_whole_limit_is_no_range),
-        cmocka_unit_test(the_limit_of_a_replay_may_be_deduced),
-        cmocka_unit_test(the_device_bounds_a_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

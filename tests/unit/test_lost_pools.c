@@ -96,29 +96,27 @@ static void expect_exact(const struct mt_replay_result *result, uint32_t inferre
         RELEASE(AT(1), 2000), FLUSH, GIVE(1, 2), ALLOC(AT(0) + 4096, 512), RELEASE(AT(0), 1000),   \
         RELEASE(AT(0) + 1024, 3000), RELEASE(AT(0) + 4096, 512), FLUSH, GIVE(0, 2)
 
-static void a_request_that_skips_free_space_is_in_another_pool(void **unused)
+TEST(a_request_that_skips_free_space_is_in_another_pool)
 {
     struct mt_event events[] = {TWO_POOLS};
 
-    (void)unused;
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
     assert_int_equal(summary.devices[0].counters.reserved.peak, 4 * MT_MIB);
     assert_int_equal(summary.devices[0].counters.reserved.now, 0);
     assert_int_equal(summary.devices[0].counters.retries, 0);
 }
 
-static void an_exact_replay_is_not_changed(void **unused)
+TEST(an_exact_replay_is_not_changed)
 {
     struct mt_event events[] = {
         TAKE(0, 2), ALLOC(AT(0), 1000), TAKE(1, 20), ALLOC(AT(1), 2 * MT_MIB), RELEASE(AT(0), 1000),
         FLUSH,      GIVE(0, 2)};
 
-    (void)unused;
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 0);
 }
 
 /* A pool also does not skip the best fit. */
-static void best_fit_separates_pools(void **unused)
+TEST(best_fit_separates_pools)
 {
     struct mt_event events[] = {TAKE(0, 20),
                                 ALLOC(AT(0), 8 * MT_MIB),
@@ -134,7 +132,6 @@ static void best_fit_separates_pools(void **unused)
                                 GIVE(1, 20),
                                 ALLOC(AT(0) + 5 * MT_MIB, 2 * MT_MIB)};
 
-    (void)unused;
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
 }
 
@@ -163,21 +160,19 @@ static void expect_reversed_guess(unsigned first, unsigned second)
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 2);
 }
 
-static void the_order_of_release_reverses_a_guess(void **unused)
+TEST(the_order_of_release_reverses_a_guess)
 {
-    (void)unused;
     expect_reversed_guess(1, 3);
 }
 
 /* The order of use is misleading: one part is wrong. */
-static void one_part_may_be_reversed(void **unused)
+TEST(one_part_may_be_reversed)
 {
-    (void)unused;
     expect_reversed_guess(3, 1);
 }
 
 /* Segment 1 is entirely free when the cache is emptied, and stays. */
-static void segments_that_a_flush_keeps_are_private(void **unused)
+TEST(segments_that_a_flush_keeps_are_private)
 {
     struct mt_event events[] = {TAKE(0, 2),
                                 ALLOC(AT(0), 512),
@@ -198,7 +193,6 @@ static void segments_that_a_flush_keeps_are_private(void **unused)
     struct mt_lost_pools pools;
     size_t i;
 
-    (void)unused;
     memory_source_init(&source, events, MT_ARRAY_LEN(events), 64);
     assert_int_equal(mt_pool_evidence_collect(&source.source, &evidence, NULL), MT_OK);
     assert_int_equal(evidence.count, 3);
@@ -215,7 +209,7 @@ static void segments_that_a_flush_keeps_are_private(void **unused)
 }
 
 /* Two reservations of one stream and size class at the same time. */
-static void two_reservations_are_two_pools(void **unused)
+TEST(two_reservations_are_two_pools)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     uint64_t here = BASE, there = BASE + 1024 * MT_GIB;
@@ -234,13 +228,12 @@ static void two_reservations_are_two_pools(void **unused)
                                 ALLOC(here + 3 * MT_MIB, MT_MIB)};
     const struct mt_replay_result *result;
 
-    (void)unused;
     result = run(events, MT_ARRAY_LEN(events), &options, NULL, "expandable_segments:True");
     expect_exact(result, 1);
 }
 
 /* Pools that the trace names are not changed. The others follow from them. */
-static void named_pools_are_kept(void **unused)
+TEST(named_pools_are_kept)
 {
     struct mt_event events[] = {TAKE(0, 2),
                                 ALLOC(AT(0), 512),
@@ -252,7 +245,6 @@ static void named_pools_are_kept(void **unused)
                                 GIVE(1, 2),
                                 ALLOC(AT(0) + 1024, 512)};
 
-    (void)unused;
     events[0].pool = events[1].pool = events[4].pool = events[8].pool = 1;
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 0); /* 1 is the default pool's */
     events[4].pool = 0;                                    /* one lost its name */
@@ -260,21 +252,20 @@ static void named_pools_are_kept(void **unused)
 }
 
 /* No pool explains an address outside of all segments. */
-static void other_differences_remain(void **unused)
+TEST(other_differences_remain)
 {
     struct mt_event events[] = {TAKE(0, 2),        ALLOC(AT(0) + 512, 512), TAKE(1, 2),
                                 ALLOC(AT(1), 512), RELEASE(AT(1), 512),     FLUSH,
                                 GIVE(1, 2)};
     const struct mt_replay_result *result = verify(events, MT_ARRAY_LEN(events));
 
-    (void)unused;
     assert_false(result->verify.exact);
     assert_int_equal(result->pools_inferred, 0);
     assert_int_equal(result->verify.first_difference_event, 1);
 }
 
 /* An observer sees one replay, or is notified to discard the first. */
-static void observers_see_one_run(void **unused)
+TEST(observers_see_one_run)
 {
     struct mt_event events[] = {TWO_POOLS};
     struct mt_replay_options options = {.policy = "pytorch"};
@@ -282,7 +273,6 @@ static void observers_see_one_run(void **unused)
     struct mt_replay_observer observer = {&seen, see, forget};
     const struct mt_replay_result *result;
 
-    (void)unused;
     result = run(events, MT_ARRAY_LEN(events), &options, &observer, NULL);
     assert_int_equal(result->pools_inferred, 1);
     assert_false(result->verify.wanted); /* was not requested */
@@ -297,7 +287,7 @@ static void observers_see_one_run(void **unused)
 }
 
 /* Damaged traces: the same base twice, sizes that wrap, blocks outside of segments. */
-static void damaged_traces_are_handled(void **unused)
+TEST(damaged_traces_are_handled)
 {
     struct mt_event events[] = {TAKE(0, 2),
                                 ALLOC(AT(0), 512),
@@ -319,13 +309,12 @@ static void damaged_traces_are_handled(void **unused)
                                 GIVE(5, 2),
                                 GIVE(1, 0)};
 
-    (void)unused;
     assert_false(verify(events, MT_ARRAY_LEN(events))->verify.exact);
 }
 
 /* One flush releases all segments, each in a different order than a single pool has: the number of
  * pairs is the square of the number of segments. The search gives up before it has tried all. */
-static void the_pairs_of_one_flush_are_bounded(void **unused)
+TEST(the_pairs_of_one_flush_are_bounded)
 {
     enum { SEGMENTS = 1500, EVENTS = 2 * SEGMENTS + 1, MAX_PAIRS = 4096 + 4 * EVENTS + 1 };
     static struct mt_event events[EVENTS];
@@ -334,7 +323,6 @@ static void the_pairs_of_one_flush_are_bounded(void **unused)
     struct mt_error error;
     size_t i;
 
-    (void)unused;
     for (i = 0; i < SEGMENTS; i++) {
         events[i] = TAKE(i, 20);
         events[SEGMENTS + 1 + i] = GIVE(SEGMENTS - 1 - i, 20);
@@ -350,20 +338,5 @@ static void the_pairs_of_one_flush_are_bounded(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_that_skips_free_space_is_in_another_pool),
-        cmocka_unit_test(an_exact_replay_is_not_changed),
-        cmocka_unit_test(best_fit_separates_pools),
-        cmocka_unit_test(the_order_of_release_reverses_a_guess),
-        cmocka_unit_test(one_part_may_be_reversed),
-        cmocka_unit_test(segments_that_a_flush_keeps_are_private),
-        cmocka_unit_test(two_reservations_are_two_pools),
-        cmocka_unit_test(named_pools_are_kept),
-        cmocka_unit_test(other_differences_remain),
-        cmocka_unit_test(observers_see_one_run),
-        cmocka_unit_test(damaged_traces_are_handled),
-        cmocka_unit_test(the_pairs_of_one_flush_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

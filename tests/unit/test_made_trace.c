@@ -32,13 +32,12 @@ static uint64_t count_events(struct mt_source *source)
     return count;
 }
 
-static void a_file_with_damage(void **state)
+TEST(a_file_with_damage)
 {
     struct mt_made_trace made = {0};
     struct mt_source *source = NULL;
     struct mt_error error;
 
-    (void)state;
     assert_int_equal(mt_made_trace_start(&made, &error), MT_OK);
     add(&made, MT_EVENT_ALLOC, 1000, 4096);
     mt_made_trace_skip(&made, 17, "line 2: no number");
@@ -68,14 +67,13 @@ static void a_file_with_damage(void **state)
     mt_source_close(source);
 }
 
-static void a_header_that_is_too_large(void **state)
+TEST(a_header_that_is_too_large)
 {
     static char text[70000];
     struct mt_made_trace made = {0};
     struct mt_source *source = NULL;
     struct mt_error error;
 
-    (void)state;
     memset(text, 'a', sizeof text - 1);
     assert_int_equal(mt_made_trace_start(&made, &error), MT_OK);
     made.header.not_used = text;
@@ -87,10 +85,5 @@ static void a_header_that_is_too_large(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_with_damage),
-        cmocka_unit_test(a_header_that_is_too_large),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

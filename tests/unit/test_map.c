@@ -6,24 +6,22 @@
 #include "dice.h"
 #include "map.h"
 
-static void empty_map(void **state)
+TEST(empty_map)
 {
     struct mt_map map = {0};
 
-    (void)state;
     assert_int_equal(mt_map_get(&map, 0), MT_MAP_NONE);
     assert_int_equal(mt_map_find(&map, 0), MT_MAP_NONE);
     assert_int_equal(mt_map_take(&map, 7), MT_MAP_NONE);
     mt_map_release(&map);
 }
 
-static void extreme_keys_and_values(void **state)
+TEST(extreme_keys_and_values)
 {
     static const uint64_t keys[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63, 0x7f0000000000};
     struct mt_map map = {0};
     uint32_t i;
 
-    (void)state;
     for (i = 0; i < 5; i++)
         assert_int_equal(mt_map_set(&map, keys[i], MT_MAP_NONE - 1 - i), MT_OK);
     assert_int_equal(map.count, 5);
@@ -96,11 +94,10 @@ static void one_operation(struct mt_map *map, struct oracle *oracle, uint64_t ra
     }
 }
 
-static void agrees_with_an_oracle(void **state)
+TEST(agrees_with_an_oracle)
 {
     uint64_t run;
 
-    (void)state;
     for (run = 1; run <= 8; run++) {
         uint64_t seed = run * UINT64_C(0x9E3779B97F4A7C15);
         struct mt_map map = {0};
@@ -118,13 +115,12 @@ static void agrees_with_an_oracle(void **state)
     }
 }
 
-static void strings_get_dense_ids(void **state)
+TEST(strings_get_dense_ids)
 {
     struct mt_strings strings = {0};
     char text[32];
     uint32_t id, i, round;
 
-    (void)state;
     for (round = 0; round < 2; round++) {
         for (i = 0; i < 3000; i++) {
             int length = snprintf(text, sizeof text, "name %u", i);
@@ -137,12 +133,11 @@ static void strings_get_dense_ids(void **state)
     mt_strings_release(&strings);
 }
 
-static void strings_with_zero_bytes_differ(void **state)
+TEST(strings_with_zero_bytes_differ)
 {
     struct mt_strings strings = {0};
     uint32_t a, b, c, d;
 
-    (void)state;
     assert_int_equal(mt_strings_intern(&strings, "x\0y", 3, &a), MT_OK);
     assert_int_equal(mt_strings_intern(&strings, "x\0z", 3, &b), MT_OK);
     assert_int_equal(mt_strings_intern(&strings, "x", 1, &c), MT_OK);
@@ -153,13 +148,12 @@ static void strings_with_zero_bytes_differ(void **state)
     mt_strings_release(&strings);
 }
 
-static void hashes_use_all_bytes(void **state)
+TEST(hashes_use_all_bytes)
 {
     char text[40] = {0};
     uint64_t plain;
     size_t i;
 
-    (void)state;
     plain = mt_hash_bytes(text, sizeof text);
     for (i = 0; i < sizeof text; i++) {
         text[i] = 1;
@@ -171,13 +165,5 @@ static void hashes_use_all_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_map),
-        cmocka_unit_test(extreme_keys_and_values),
-        cmocka_unit_test(agrees_with_an_oracle),
-        cmocka_unit_test(strings_get_dense_ids),
-        cmocka_unit_test(strings_with_zero_bytes_differ),
-        cmocka_unit_test(hashes_use_all_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

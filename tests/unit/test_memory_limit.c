@@ -14,12 +14,11 @@
 #include "outputs.h"
 #include "file_kinds.h"
 
-static void requests_above_the_limit_are_refused(void **state)
+TEST(requests_above_the_limit_are_refused)
 {
     const struct mt_error lack = {.status = MT_ERR_MEMORY};
     char text[MT_MEMORY_TEXT];
 
-    (void)state;
     assert_true(mt_memory_allows(UINT64_MAX)); /* no budget yet */
     mt_memory_limit_set(1000);
     mt_memory_taken(600);
@@ -40,11 +39,10 @@ static void requests_above_the_limit_are_refused(void **state)
     mt_memory_budget_set(0);
 }
 
-static void the_variable_is_read(void **state)
+TEST(the_variable_is_read)
 {
     char text[MT_MEMORY_TEXT];
 
-    (void)state;
     setenv("MEMTRACE_MAX_MEMORY", "2KiB", 1);
     assert_int_equal(mt_memory_limit_start(mt_outputs_unfinished()), -1);
     assert_int_equal(mt_memory_budget(), 2048);
@@ -80,11 +78,10 @@ static void make_folder(const char *folder, const char *name)
     assert_int_equal(mkdir(path, 0700), 0);
 }
 
-static void limits_of_cgroups(void **state)
+TEST(limits_of_cgroups)
 {
     char root[] = "/tmp/test_memory_limit.XXXXXX", command[100];
 
-    (void)state;
     assert_non_null(mkdtemp(root));
     assert_true(mt_memory_cgroup_limit(root, "0::/a/b\n") == UINT64_MAX);
     make_folder(root, "a");
@@ -113,11 +110,10 @@ static void limits_of_cgroups(void **state)
 }
 
 /* 2: 1,000 of 5,000 are free in the parent, 3,500 of 4,000 in the child. */
-static void free_memory_of_cgroups(void **state)
+TEST(free_memory_of_cgroups)
 {
     char root[] = "/tmp/test_memory_limit.XXXXXX", command[100];
 
-    (void)state;
     assert_non_null(mkdtemp(root));
     make_folder(root, "a");
     make_folder(root, "a/b");
@@ -142,9 +138,8 @@ static void free_memory_of_cgroups(void **state)
     assert_int_equal(system(command), 0);
 }
 
-static void available_memory_is_read(void **state)
+TEST(available_memory_is_read)
 {
-    (void)state;
     assert_int_equal(mt_memory_available_in("MemTotal:  9 kB\nMemAvailable:   12345 kB\n"),
                      UINT64_C(12345) * 1024);
     assert_true(mt_memory_available_in("MemTotal:  9 kB\n") == UINT64_MAX);
@@ -158,12 +153,11 @@ static void leave(void)
 }
 
 /* A text that lacks a part, such as a NULL, is never printed or written. */
-static void an_incomplete_answer_ends_the_program(void **state)
+TEST(an_incomplete_answer_ends_the_program)
 {
     static const struct mt_outputs outputs = {.force = false};
     struct mt_buf text = {0};
 
-    (void)state;
     mt_buf_add_text(&text, "half");
     mt_buf_add_text(&text, NULL);
     for (int is_file = 0; is_file < 2; is_file++) {
@@ -183,14 +177,5 @@ static void an_incomplete_answer_ends_the_program(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(available_memory_is_read),
-        cmocka_unit_test(requests_above_the_limit_are_refused),
-        cmocka_unit_test(an_incomplete_answer_ends_the_program),
-        cmocka_unit_test(the_variable_is_read),
-        cmocka_unit_test(limits_of_cgroups),
-        cmocka_unit_test(free_memory_of_cgroups),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

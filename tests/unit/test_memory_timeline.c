@@ -81,7 +81,7 @@ static void expect(const struct read *read, const struct wanted *wanted, size_t 
 enum { ALLOC = MT_EVENT_ALLOC, FREE = MT_EVENT_FREE_REQUESTED, INITIAL = MT_EVENT_INITIAL };
 
 /* The last one of equal blocks is freed. A change of category is an event only if there is one. */
-static void blocks_and_categories(void **state)
+TEST(blocks_and_categories)
 {
     static const struct wanted wanted[] = {
         {ALLOC, INITIAL, 90, 512, 0, "PARAMETER"},
@@ -100,7 +100,6 @@ static void blocks_and_categories(void **state)
                   "[96, 3, -1000, 4], [96, 3, 1000, 1], [97, 2, 0, 3],"
                   "[99, 4, -512, 0], [99, 4, -1000, 1]]");
 
-    (void)state;
     expect(&read, wanted, MT_ARRAY_LEN(wanted));
     assert_true(read.source->header.starts_in_middle);
     assert_false(read.source->header.has_segments);
@@ -111,11 +110,10 @@ static void blocks_and_categories(void **state)
 }
 
 /* Blocks that were alive are the whole file, or none is. */
-static void only_one_kind(void **state)
+TEST(only_one_kind)
 {
     struct read read = read_text("[[-1, 1, 8, 2]]");
 
-    (void)state;
     assert_int_equal(read.count, 2);
     assert_int_equal(read.events[0].flags, MT_EVENT_INITIAL);
     mt_source_close(read.source);
@@ -129,7 +127,7 @@ static void only_one_kind(void **state)
 }
 
 /* Half of a change is the end, or the beginning, of a block. */
-static void halves(void **state)
+TEST(halves)
 {
     static const struct wanted wanted[] = {
         {ALLOC, 0, 1, 64, 0, "INPUT"},    {ALLOC, 0, 1, 64, 1, "INPUT"}, {FREE, 0, 2, 64, 1, NULL},
@@ -138,12 +136,11 @@ static void halves(void **state)
     struct read read = read_text("[[1, 2, 64, 2], [1, 2, 64, 2], [2, 3, -64, 2], [2, 3, 32, 5],"
                                  "[3, 3, -64, 2]]");
 
-    (void)state;
     expect(&read, wanted, MT_ARRAY_LEN(wanted));
     mt_source_close(read.source);
 }
 
-static void rows_that_are_impossible(void **state)
+TEST(rows_that_are_impossible)
 {
     static const char *const rows[] = {
         "[1, 5, 8, 0]",
@@ -167,7 +164,6 @@ static void rows_that_are_impossible(void **state)
         "\"[1, 2, 8, 0]\"",
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
         char text[160];
         struct read read;
@@ -185,7 +181,7 @@ static void rows_that_are_impossible(void **state)
 }
 
 /* A list of times begins a timeline with sums. */
-static void other_files(void **state)
+TEST(other_files)
 {
     static const char *const texts[] = {
         "[[1796064214024031, 1796064214024032, 1796064214024033, 1796064214024034], [[0]]]",
@@ -203,7 +199,6 @@ static void other_files(void **state)
     };
     static const char *const empty[] = {"[]", "{}", "7", "", "[[1, 2, 0, 3]]", "[[]]"};
 
-    (void)state;
     assert_true(mt_memory_timeline_probe(" [ [-1 , 1,\n8, 7 ] ]", 21));
     assert_true(mt_memory_timeline_probe("[[1000000000, 9, 8, 9]]", 23));
     for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++)
@@ -213,13 +208,12 @@ static void other_files(void **state)
 }
 
 /* What was read before the cut is used, and the reading says where the file ends. */
-static void cut_at_every_byte(void **state)
+TEST(cut_at_every_byte)
 {
     static const char text[] = "[[-1, 1, 512, 0], [90, 2, 1000, 4], [91, 3, -1000, 4],\n"
                                "[91, 3, 1000, 7], [95, 4, -512, 0], [96, 2, 99, 2]]";
     size_t most = 0;
 
-    (void)state;
     for (size_t i = 0; i < strlen(text); i++) {
         struct read read = read_bytes(text, i);
 
@@ -240,14 +234,5 @@ static void cut_at_every_byte(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_and_categories),
-        cmocka_unit_test(only_one_kind),
-        cmocka_unit_test(halves),
-        cmocka_unit_test(rows_that_are_impossible),
-        cmocka_unit_test(other_files),
-        cmocka_unit_test(cut_at_every_byte),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -89,32 +89,29 @@ static const struct training one_layer = {.model = {{40 * MT_MIB, MT_MIB}, {1, 3
                                           .activations = 100 * MT_MIB,
                                           .activation_count = 1};
 
-static void a_layer_is_found_with_blocks_of_its_size(void **unused)
+TEST(a_layer_is_found_with_blocks_of_its_size)
 {
     struct training same = one_layer;
 
-    (void)unused;
     expect_layer(&one_layer, 160);
     same.activations = 40 * MT_MIB; /* of the same size, but a result */
     expect_layer(&same, 160);
 }
 
-static void it_has_to_be_a_quarter_of_the_peak(void **unused)
+TEST(it_has_to_be_a_quarter_of_the_peak)
 {
     struct training training = one_layer;
 
-    (void)unused;
     training.activations = 476 * MT_MIB; /* and 163 */
     expect_layer(&training, 160);
     training.activations = 478 * MT_MIB;
     expect_layer(&training, 0);
 }
 
-static void it_has_to_be_half_of_the_parameters(void **unused)
+TEST(it_has_to_be_half_of_the_parameters)
 {
     struct training training = one_layer;
 
-    (void)unused;
     training.model = (struct model){{40 * MT_MIB, 21 * MT_MIB, 18 * MT_MIB}, {1, 1, 1}};
     expect_layer(&training, 160);
     training.model.sizes[1] = 23 * MT_MIB;
@@ -123,11 +120,10 @@ static void it_has_to_be_half_of_the_parameters(void **unused)
 
 /* Two parameters of a size may be the ends of a model, unless the counts of other sizes show a
  * model of two layers. Three are layers. */
-static void two_layers_may_be_the_ends_of_a_model(void **unused)
+TEST(two_layers_may_be_the_ends_of_a_model)
 {
     struct training training = one_layer;
 
-    (void)unused;
     training.model = (struct model){{40 * MT_MIB, MT_MIB, 2 * MT_MIB}, {2, 7, 1}};
     expect_layer(&training, 200);
     training.model.counts[1] = 6;
@@ -138,11 +134,10 @@ static void two_layers_may_be_the_ends_of_a_model(void **unused)
 }
 
 /* Logits and targets are no model: one other block, and it is small. */
-static void a_program_of_one_operation_has_no_layers(void **unused)
+TEST(a_program_of_one_operation_has_no_layers)
 {
     struct training training = one_layer;
 
-    (void)unused;
     training.model = (struct model){{40 * MT_MIB, 8 * MT_KIB}, {1, 1}};
     expect_layer(&training, 0);
     training.model.counts[1] = 2;
@@ -151,20 +146,18 @@ static void a_program_of_one_operation_has_no_layers(void **unused)
     expect_layer(&training, 160);
 }
 
-static void without_training_roles_are_not_sure_enough(void **unused)
+TEST(without_training_roles_are_not_sure_enough)
 {
     struct training training = one_layer;
 
-    (void)unused;
     training.no_backward = true;
     expect_layer(&training, 0);
 }
 
-static void a_benchmark_of_an_operation_has_no_layer(void **unused)
+TEST(a_benchmark_of_an_operation_has_no_layer)
 {
     struct training training = one_layer;
 
-    (void)unused;
     training.no_call = true;
     expect_layer(&training, 0);
     training.made_by = "torch/nn/modules/linear.py:__init__:106";
@@ -172,11 +165,10 @@ static void a_benchmark_of_an_operation_has_no_layer(void **unused)
 }
 
 /* Four blocks of 10 MiB are not worth reporting, even if there is nothing else. */
-static void small_layers_are_not_reported(void **unused)
+TEST(small_layers_are_not_reported)
 {
     struct training training = one_layer;
 
-    (void)unused;
     training.model = (struct model){{15 * MT_MIB, MT_MIB}, {1, 3}};
     training.layer = 15 * MT_MIB;
     training.activations = MT_MIB;
@@ -199,9 +191,8 @@ static void expect_origin(const char *line, const char *text)
     program_end(report);
 }
 
-static void the_module_shows_where_it_made_the_parameter(void **unused)
+TEST(the_module_shows_where_it_made_the_parameter)
 {
-    (void)unused;
     expect_origin("torch/nn/modules/sparse.py:__init__:160",
                   "created by an embedding: __init__ sparse.py:160");
     expect_origin("torch/nn/modules/linear.py:__init__:106",
@@ -276,11 +267,10 @@ static const struct inference cast = {
 
 #define CAST_BYTES (2 * (80 * MT_MIB + 20 * KIB))
 
-static void copies_of_weights_are_found(void **unused)
+TEST(copies_of_weights_are_found)
 {
     struct inference other = cast;
 
-    (void)unused;
     expect_copies(&cast, CAST_BYTES);
     other.copies.counts[0] = 1; /* one weight is in no operator */
     expect_copies(&other, CAST_BYTES - 32 * MT_MIB);
@@ -288,50 +278,45 @@ static void copies_of_weights_are_found(void **unused)
     expect_copies(&other, CAST_BYTES - 2 * 32 * MT_MIB);
 }
 
-static void weights_without_biases_are_found(void **unused)
+TEST(weights_without_biases_are_found)
 {
     struct inference inference = cast;
 
-    (void)unused;
     inference.copies = (struct model){{32 * MT_MIB, 48 * MT_MIB}, {2, 2}};
     expect_copies(&inference, CAST_BYTES - 40 * KIB);
 }
 
-static void one_copy_is_no_evidence(void **unused)
+TEST(one_copy_is_no_evidence)
 {
     struct inference inference = cast;
 
-    (void)unused;
     inference.copies = (struct model){{48 * MT_MIB, 8 * KIB}, {1, 2}};
     expect_copies(&inference, 0);
 }
 
 /* Half the size of a weight each, but they are the results. */
-static void results_are_no_copies(void **unused)
+TEST(results_are_no_copies)
 {
     struct inference inference = cast;
 
-    (void)unused;
     inference.without_line = true;
     expect_copies(&inference, 0);
 }
 
-static void a_quarter_of_the_parameters_has_to_be_copied(void **unused)
+TEST(a_quarter_of_the_parameters_has_to_be_copied)
 {
     struct inference inference = cast;
 
-    (void)unused;
     inference.model.sizes[4] = 958 * MT_MIB; /* in addition to 320 that have a copy */
     expect_copies(&inference, CAST_BYTES);
     inference.model.sizes[4] = 962 * MT_MIB;
     expect_copies(&inference, 0);
 }
 
-static void copies_have_to_be_a_tenth_of_the_peak(void **unused)
+TEST(copies_have_to_be_a_tenth_of_the_peak)
 {
     struct inference inference = cast;
 
-    (void)unused;
     inference.more = 1060 * MT_MIB; /* and 530 */
     expect_copies(&inference, CAST_BYTES);
     inference.more = 1080 * MT_MIB;
@@ -339,22 +324,20 @@ static void copies_have_to_be_a_tenth_of_the_peak(void **unused)
 }
 
 /* Half the size, but allocated before the first phase: not made by autocast. */
-static void copies_are_made_in_a_phase(void **unused)
+TEST(copies_are_made_in_a_phase)
 {
     struct inference inference = cast;
 
-    (void)unused;
     inference.before = true;
     expect_copies(&inference, 0);
 }
 
 /* State of the optimizer in half precision also has half the size, one to one. */
-static void state_in_half_precision_is_no_copy(void **unused)
+TEST(state_in_half_precision_is_no_copy)
 {
     struct mt_report *report;
     uint32_t i, j, k;
 
-    (void)unused;
     program_begin();
     make(&cast.model, NULL);
     for (i = 0; i < 4; i++) {
@@ -381,25 +364,5 @@ static void state_in_half_precision_is_no_copy(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_layer_is_found_with_blocks_of_its_size),
-        cmocka_unit_test(it_has_to_be_a_quarter_of_the_peak),
-        cmocka_unit_test(it_has_to_be_half_of_the_parameters),
-        cmocka_unit_test(two_layers_may_be_the_ends_of_a_model),
-        cmocka_unit_test(a_program_of_one_operation_has_no_layers),
-        cmocka_unit_test(without_training_roles_are_not_sure_enough),
-        cmocka_unit_test(a_benchmark_of_an_operation_has_no_layer),
-        cmocka_unit_test(small_layers_are_not_reported),
-        cmocka_unit_test(the_module_shows_where_it_made_the_parameter),
-        cmocka_unit_test(copies_of_weights_are_found),
-        cmocka_unit_test(weights_without_biases_are_found),
-        cmocka_unit_test(one_copy_is_no_evidence),
-        cmocka_unit_test(results_are_no_copies),
-        cmocka_unit_test(a_quarter_of_the_parameters_has_to_be_copied),
-        cmocka_unit_test(copies_have_to_be_a_tenth_of_the_peak),
-        cmocka_unit_test(copies_are_made_in_a_phase),
-        cmocka_unit_test(state_in_half_precision_is_no_copy),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -75,9 +75,8 @@ static void expect(const char *const *stacks, const char *wanted)
 
 #define LAYER "model:4 layer:10 norm:2", "model:4 layer:11 attention:5", "model:4 layer:12"
 
-static void layers(void **state)
+TEST(layers)
 {
-    (void)state;
     expect(STACKS("model:2", LAYER, LAYER, LAYER, "model:5 norm:2"), ".000111222.");
     expect(STACKS("model:2", LAYER, "model:5"), ".....");
     /* one layer allocates more than the others */
@@ -90,9 +89,8 @@ static void layers(void **state)
 }
 
 /* A loop over lines of one function: its prologue and epilogue are in no iteration. */
-static void iterations_of_a_loop(void **state)
+TEST(iterations_of_a_loop)
 {
-    (void)state;
     expect(STACKS("model:2", "model:4 a:1", "model:5 b:1", "model:4 a:1", "model:5 b:1", "model:7"),
            ".0011.");
     /* it ends in the middle: three and two */
@@ -102,21 +100,19 @@ static void iterations_of_a_loop(void **state)
 }
 
 /* The program fails in the third layer. */
-static void calls_that_did_not_end(void **state)
+TEST(calls_that_did_not_end)
 {
-    (void)state;
     expect_of(true, STACKS("model:2", LAYER, LAYER, "model:4 layer:10 norm:2"), ".0001112");
     expect(STACKS("model:2", LAYER, LAYER, "model:4 layer:10 norm:2"), "........");
     expect_of(true, STACKS("model:2", LAYER, LAYER), ".000111");
 }
 
 /* Loops inside of each layer are ignored. */
-static void loops_within(void **state)
+TEST(loops_within)
 {
 #define HEADS                                                                                      \
     "model:4 layer:10", "model:4 layer:11 head:1", "model:4 layer:11 head:2",                      \
         "model:4 layer:11 head:1", "model:4 layer:11 head:2", "model:4 layer:12"
-    (void)state;
     expect(STACKS(HEADS, HEADS), "000000111111");
     expect(STACKS(HEADS), ".0011.");
     expect(STACKS("model:4 layer:10", "model:4 layer:11 a:1", "model:4 layer:12 a:1",
@@ -127,17 +123,15 @@ static void loops_within(void **state)
 }
 
 /* One line that allocates twice looks like two calls. */
-static void one_line_shows_nothing(void **state)
+TEST(one_line_shows_nothing)
 {
-    (void)state;
     expect(STACKS("model:4 linear:1", "model:4 linear:1", "model:4 linear:1"), "...");
     expect(STACKS("model:4 linear:1", "model:4 relu:1", "model:4 linear:1", "model:4 relu:1"),
            "....");
 }
 
-static void stages(void **state)
+TEST(stages)
 {
-    (void)state;
     expect(STACKS("model:4 block:1", "model:4 block:2", "model:4 block:1", "model:4 block:2",
                   "model:5 block:1", "model:5 block:2", "model:5 block:1", "model:5 block:2",
                   "model:5 block:1", "model:5 block:2"),
@@ -146,12 +140,5 @@ static void stages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layers),
-                                       cmocka_unit_test(iterations_of_a_loop),
-                                       cmocka_unit_test(calls_that_did_not_end),
-                                       cmocka_unit_test(loops_within),
-                                       cmocka_unit_test(one_line_shows_nothing),
-                                       cmocka_unit_test(stages)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -28,9 +28,8 @@ static void expect_repeats(const char *text, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-static void repeats(void **state)
+TEST(repeats)
 {
-    (void)state;
     expect_repeats("", "");
     expect_repeats("abc", "");
     expect_repeats("eabcabcabcn", "1+3x3/0");
@@ -89,11 +88,10 @@ static uint32_t expect_layers(const char *text, const uint32_t *times, uint32_t 
     return own;
 }
 
-static void equal_layers(void **state)
+TEST(equal_layers)
 {
     static const uint32_t three = 3, two_groups[] = {2, 3}, twice[] = {3, 3};
 
-    (void)state;
     expect_layers("EabcabcabcN", &three, 1, ".000111222.");
     expect_layers("Eabcabcabca", &three, 1,
                   ".000111222."); /* a norm as large as the layers' first */
@@ -105,11 +103,10 @@ static void equal_layers(void **state)
 }
 
 /* The program may have allocated first what it calls last. */
-static void order_of_groups(void **state)
+TEST(order_of_groups)
 {
     static const uint32_t twice[] = {3, 3}, stages[] = {3, 2, 3};
 
-    (void)state;
     gradients = NONE;
     expect_layers("EabababNcdcdcdN", twice, 2, "...............");
     expect_layers("abababefefcdcdcd", stages, 3, "001122aabbaabbcc");
@@ -120,7 +117,7 @@ static void order_of_groups(void **state)
 }
 
 /* Parameters that repeat in no known group are unknown layers, not parameters outside of layers. */
-static void repeats_of_no_group(void **state)
+TEST(repeats_of_no_group)
 {
     struct mt_parameter parameters[64];
     struct mt_layer_group group = {.times = 3};
@@ -128,17 +125,15 @@ static void repeats_of_no_group(void **state)
     size_t count = make(text, parameters);
     uint32_t own;
 
-    (void)state;
     mt_parameter_layers_find(parameters, count, &group, 1, &own);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(parameters[i].is_repeated, wanted[i] == '?');
 }
 
-static void first_layers_that_differ(void **state)
+TEST(first_layers_that_differ)
 {
     static const uint32_t three = 3, stages[] = {3, 4};
 
-    (void)state;
     expect_layers("EabcabcN", &three, 1, "........"); /* nothing precedes them */
     expect_layers("EabxababN", &three, 1, ".0001122.");
     /* the last tokens of the first layer continue as in the others */
@@ -147,20 +142,18 @@ static void first_layers_that_differ(void **state)
     expect_layers("EabxababcdxcdcdcdN", stages, 2, ".0001122aaabbccdd.");
 }
 
-static void calls_that_did_not_end(void **state)
+TEST(calls_that_did_not_end)
 {
     static const uint32_t two = CUT + 2, four = CUT + 4, second[] = {4, CUT + 2};
 
-    (void)state;
     expect_layers("EabcabcabcN", &two, 1, ".000111222.");
     expect_layers("EabcabcabcN", &four, 1, "...........");
     expect_layers("EabababNcdcdcdN", &two, 1, "..............."); /* ambiguous */
     expect_layers("EababababNcdcdcdN", second, 2, ".00112233.aabbcc.");
 }
 
-static void without_calls(void **state)
+TEST(without_calls)
 {
-    (void)state;
     assert_int_equal(expect_layers("EabcabcabcN", NULL, 0, ".000111222."), 3);
     assert_int_equal(expect_layers("EabcabcN", NULL, 0, "........"), 0);
     assert_int_equal(expect_layers("ZYXWVUTabababN", NULL, 0, ".............."), 0);
@@ -185,9 +178,8 @@ static void expect_owners(const char *text, const char *parameters, const char *
     assert_string_equal(got, wanted);
 }
 
-static void state_of_optimizers(void **state)
+TEST(state_of_optimizers)
 {
-    (void)state;
     expect_owners("1a2a1b2b1a2a", "aba", "001122");
     expect_owners("1a1a1b", "aba", "021");          /* groups of parameters: decayed ones first */
     expect_owners("1a2a1b2b", "afb", "0022");       /* f is frozen */
@@ -200,14 +192,5 @@ static void state_of_optimizers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(repeats),
-                                       cmocka_unit_test(equal_layers),
-                                       cmocka_unit_test(order_of_groups),
-                                       cmocka_unit_test(repeats_of_no_group),
-                                       cmocka_unit_test(first_layers_that_differ),
-                                       cmocka_unit_test(without_calls),
-                                       cmocka_unit_test(calls_that_did_not_end),
-                                       cmocka_unit_test(state_of_optimizers)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -18,9 +18,8 @@ static void expect_number(const char *name, const char *before, uint32_t wanted)
     assert_memory_equal(name, before, length);
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
-    (void)state;
     expect_number("layer_3", "layer", 3);
     expect_number("Layer 12", "Layer", 12);
     expect_number("block [7]", "block", 7);
@@ -66,9 +65,8 @@ static void expect_module(int32_t phase, const char *path, uint32_t layer)
     mt_arena_release(&arena);
 }
 
-static void modules(void **state)
+TEST(modules)
 {
-    (void)state;
     expect_module(MT_NO_PHASE, "", MT_NO_ID);
     expect_module(STEP, "", MT_NO_ID);
     expect_module(MODEL, "", MT_NO_ID); /* around the call */
@@ -81,7 +79,5 @@ static void modules(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers), cmocka_unit_test(modules)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -39,13 +39,12 @@ static uint64_t sum_of(const struct mt_table *table, size_t column)
     return sum;
 }
 
-static void all_rows(void **state)
+TEST(all_rows)
 {
     struct mt_module_row rows[ROWS];
     struct mt_modules modules = make(rows);
     struct mt_table table;
 
-    (void)state;
     mt_table_begin(&table, MT_MODULE_TITLES);
     mt_report_rows_add_modules(&table, &modules, 100);
     assert_int_equal(mt_table_rows(&table), ROWS);
@@ -58,13 +57,12 @@ static void all_rows(void **state)
     mt_table_release(&table);
 }
 
-static void few_rows(void **state)
+TEST(few_rows)
 {
     struct mt_module_row rows[ROWS];
     struct mt_modules modules = make(rows);
     struct mt_table table;
 
-    (void)state;
     mt_table_begin(&table, MT_MODULE_TITLES);
     mt_report_rows_add_modules(&table, &modules, 2);
     assert_int_equal(mt_table_rows(&table), 2 + 1 + OTHERS);
@@ -74,14 +72,13 @@ static void few_rows(void **state)
     mt_table_release(&table);
 }
 
-static void groups(void **state)
+TEST(groups)
 {
     struct mt_module_row rows[ROWS];
     struct mt_modules modules = make(rows);
     struct mt_arena arena = {0};
     uint32_t row = 0;
 
-    (void)state;
     assert_string_equal(mt_module_group_text(&arena, &modules, &row), "1: 3 layers Net/A");
     assert_string_equal(mt_module_group_text(&arena, &modules, &row), "2: 2 layers Net/B");
     assert_int_equal(row, LAYERS);
@@ -91,12 +88,11 @@ static void groups(void **state)
     mt_arena_release(&arena);
 }
 
-static void has_modules(void **state)
+TEST(has_modules)
 {
     struct mt_module_row rows[ROWS];
     struct mt_modules modules = make(rows);
 
-    (void)state;
     assert_true(mt_modules_has_rows(&modules));
     modules.rows = &rows[ROWS - 1];
     modules.row_count = 1;
@@ -107,14 +103,13 @@ static void has_modules(void **state)
 }
 
 /* Sums of layers are compared, not the largest layer: 7, 24, 32 and 64 of no module. */
-static void largest_parts(void **state)
+TEST(largest_parts)
 {
     struct mt_module_row rows[ROWS];
     struct mt_modules modules = make(rows);
     struct mt_module_part parts[4];
     struct mt_arena arena = {0};
 
-    (void)state;
     assert_int_equal(mt_largest_module_parts(&modules, parts, 4), 3);
     assert_int_equal(parts[0].bytes, 32);
     assert_int_equal(parts[1].bytes, 24);
@@ -133,9 +128,5 @@ static void largest_parts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_rows), cmocka_unit_test(few_rows),
-                                       cmocka_unit_test(largest_parts), cmocka_unit_test(groups),
-                                       cmocka_unit_test(has_modules)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

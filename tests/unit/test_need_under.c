@@ -80,12 +80,11 @@ static struct mt_report *analyze_program(uint64_t reserved_at_start_mib, uint16_
 }
 
 /* Expandable segments serve it with 180 MiB. */
-static void a_setting_saves_as_much_as_in_the_replays(void **unused)
+TEST(a_setting_saves_as_much_as_in_the_replays)
 {
     struct mt_report *report = analyze_program(0, 1);
     const struct mt_finding *finding = finding_of(report, "allocator-settings");
 
-    (void)unused;
     assert_non_null(finding);
     assert_int_equal(report->devices[0].need->bytes, 270 * MT_MIB);
     assert_int_equal(finding->saving, MT_SAVING_EXACT);
@@ -94,12 +93,11 @@ static void a_setting_saves_as_much_as_in_the_replays(void **unused)
 }
 
 /* Limits below the initial 220 MiB are not tried, so 220 MiB is not the answer. */
-static void a_need_bounded_by_the_start_is_not_claimed_of_a_setting(void **unused)
+TEST(a_need_bounded_by_the_start_is_not_claimed_of_a_setting)
 {
     struct mt_report *report = analyze_program(220, 1);
     const struct mt_finding *finding = finding_of(report, "allocator-settings");
 
-    (void)unused;
     assert_non_null(finding);
     assert_int_equal(report->devices[0].need->bytes, 270 * MT_MIB);
     assert_int_equal(finding->saves_bytes, finding->bytes); /* of the reserved peak */
@@ -107,11 +105,10 @@ static void a_need_bounded_by_the_start_is_not_claimed_of_a_setting(void **unuse
     program_end(report);
 }
 
-static void a_need_bounded_by_the_start_is_not_claimed_of_the_run(void **unused)
+TEST(a_need_bounded_by_the_start_is_not_claimed_of_the_run)
 {
     struct mt_report *report = analyze_program(272, 1);
 
-    (void)unused;
     assert_null(report->devices[0].need);
     program_end(report);
 }
@@ -126,12 +123,11 @@ static uint64_t readings_of(const struct mt_report *report, const char *pass)
 
 /* One search covers all devices. A second device with the same setting adds its own replays, but no
  * search. */
-static void each_setting_is_searched_once(void **unused)
+TEST(each_setting_is_searched_once)
 {
     struct mt_report *one = analyze_program(0, 1), *two;
     const uint64_t readings = readings_of(one, "finding better_settings");
 
-    (void)unused;
     program_end(one);
     two = analyze_program(0, 2);
     assert_true(readings > 1);
@@ -166,9 +162,8 @@ static void expect_saving(const char *id, uint64_t bytes)
     program_end(report);
 }
 
-static void the_peak_falls_to_the_next_level(void **unused)
+TEST(the_peak_falls_to_the_next_level)
 {
-    (void)unused;
     one_pass("model.py:hidden:9", 10 * MT_MIB);
     expect_saving("held-activations", 200 * MT_MIB);
     one_pass("model.py:hidden:9", 150 * MT_MIB); /* 200 of 270 MiB */
@@ -176,11 +171,10 @@ static void the_peak_falls_to_the_next_level(void **unused)
 }
 
 /* Blocks of the same line do not make the next level. */
-static void later_blocks_of_the_change_do_not_count(void **unused)
+TEST(later_blocks_of_the_change_do_not_count)
 {
     uint64_t hidden;
 
-    (void)unused;
     one_pass("model.py:hidden:9", 10 * MT_MIB);
     hidden = take_in("forward", "model.py:hidden:9", 190 * MT_MIB);
     phase_begins("backward");
@@ -190,7 +184,7 @@ static void later_blocks_of_the_change_do_not_count(void **unused)
 }
 
 /* Nor do blocks of other lines that the change may remove. */
-static void later_blocks_of_other_lines_do_not_count(void **unused)
+TEST(later_blocks_of_other_lines_do_not_count)
 {
     static const char *const lines[][2] = {
         {"held-activations", "model.py:other:10"},
@@ -202,7 +196,6 @@ static void later_blocks_of_other_lines_do_not_count(void **unused)
                                          "torch/nn/functional.py:cross_entropy:3 < model.py:loss:9",
                                          "nn.py:softmax:3 < model.py:attention:9"};
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(lines); i++) {
         uint64_t other;
 
@@ -217,12 +210,11 @@ static void later_blocks_of_other_lines_do_not_count(void **unused)
 }
 
 /* The matrices of attention are also activations that wait for backward. */
-static void bytes_of_two_findings_count_once(void **unused)
+TEST(bytes_of_two_findings_count_once)
 {
     struct mt_report *report;
     const struct mt_finding *findings;
 
-    (void)unused;
     one_pass("nn.py:softmax:3 < model.py:attention:9", 10 * MT_MIB);
     report = program_report();
     findings = report->devices[0].findings;
@@ -235,12 +227,11 @@ static void bytes_of_two_findings_count_once(void **unused)
 }
 
 /* Activations are larger at the peak, but a later level is near the rest. */
-static void the_larger_saving_comes_first(void **unused)
+TEST(the_larger_saving_comes_first)
 {
     uint64_t hidden;
     struct mt_report *report;
 
-    (void)unused;
     begin();
     for (unsigned i = 0; i < 2; i++) {
         step_begins(i);
@@ -264,9 +255,8 @@ static void the_larger_saving_comes_first(void **unused)
 }
 
 /* A proved saving is in front only if it is a tenth of what the device needs. */
-static void a_small_proved_saving_is_not_in_front(void **unused)
+TEST(a_small_proved_saving_is_not_in_front)
 {
-    (void)unused;
     for (uint64_t saves = 99; saves <= 100; saves++) {
         struct mt_arena arena = {0};
         struct mt_finding findings[] = {{.id = "attention-matrices",
@@ -288,17 +278,5 @@ static void a_small_proved_saving_is_not_in_front(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_setting_saves_as_much_as_in_the_replays),
-        cmocka_unit_test(a_need_bounded_by_the_start_is_not_claimed_of_a_setting),
-        cmocka_unit_test(a_need_bounded_by_the_start_is_not_claimed_of_the_run),
-        cmocka_unit_test(each_setting_is_searched_once),
-        cmocka_unit_test(the_peak_falls_to_the_next_level),
-        cmocka_unit_test(later_blocks_of_the_change_do_not_count),
-        cmocka_unit_test(later_blocks_of_other_lines_do_not_count),
-        cmocka_unit_test(bytes_of_two_findings_count_once),
-        cmocka_unit_test(the_larger_saving_comes_first),
-        cmocka_unit_test(a_small_proved_saving_is_not_in_front),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

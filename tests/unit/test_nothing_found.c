@@ -51,9 +51,8 @@ static void expect(const char *text)
 
 #define SEEN "at most 20.0 MiB of the 120 MiB reserved was unused, no request was refused, and "
 
-static void checked_growth_is_reported(void **unused)
+TEST_WITH(checked_growth_is_reported, setup, teardown)
 {
-    (void)unused;
     device.step_count = STEPS;
     device.growth = (struct mt_growth){.judged = true, .steps = 13};
     expect(SEEN "no growth from step to step was found");
@@ -61,9 +60,8 @@ static void checked_growth_is_reported(void **unused)
     expect(SEEN "each step leaves 512 B behind, too little to matter");
 }
 
-static void unchecked_growth_has_a_reason(void **unused)
+TEST_WITH(unchecked_growth_has_a_reason, setup, teardown)
 {
-    (void)unused;
     expect(SEEN "no steps were found, so growth is not judged");
     device.step_count = MT_GROWTH_MIN_STEPS - 1;
     expect(SEEN "there are too few steps to judge growth");
@@ -71,9 +69,8 @@ static void unchecked_growth_has_a_reason(void **unused)
     expect(SEEN "too many blocks outlive their step to judge growth");
 }
 
-static void without_a_history_requests_are_not_mentioned(void **unused)
+TEST_WITH(without_a_history_requests_are_not_mentioned, setup, teardown)
 {
-    (void)unused;
     device.events = 1; /* PyTorch 2.0 keeps one entry */
     device.end = device.reserved_peak.then;
     report.starts_in_middle = true;
@@ -109,7 +106,7 @@ static const struct mt_finding *found_by(const struct mt_finding_ops *ops, const
 
 extern const struct mt_finding_ops mt_finding_graph_pools, mt_finding_kv_cache;
 
-static void pools_of_graphs_are_found(void **unused)
+TEST_WITH(pools_of_graphs_are_found, setup, teardown)
 {
     static const char trees[] = "torch/_inductor/cudagraph_trees.py",
                       graphs[] = "torch/cuda/graphs.py";
@@ -118,7 +115,6 @@ static void pools_of_graphs_are_found(void **unused)
         {.id = {0, 1}, .reserved_bytes = 100 * MT_MIB, .allocated_bytes = 60 * MT_MIB}};
     const struct mt_finding *finding;
 
-    (void)unused;
     device.reserved_peak.bytes = 400 * MT_MIB;
     device.pools = pools;
     device.pool_count = 2;
@@ -143,7 +139,7 @@ static void pools_of_graphs_are_found(void **unused)
     assert_null(found_by(&mt_finding_graph_pools, graphs));
 }
 
-static void a_cache_that_is_most_of_the_memory_has_an_answer(void **unused)
+TEST_WITH(a_cache_that_is_most_of_the_memory_has_an_answer, setup, teardown)
 {
     struct mt_device_parts parts = {.total_bytes = 200 * MT_MIB,
                                     .parts[MT_DEVICE_KV_CACHE] = 70 * MT_MIB,
@@ -151,7 +147,6 @@ static void a_cache_that_is_most_of_the_memory_has_an_answer(void **unused)
                                     .spare_bytes = 80 * MT_MIB};
     const struct mt_finding *finding;
 
-    (void)unused;
     device.peak_role_bytes[MT_ROLE_KV_CACHE] = 70 * MT_MIB;
     assert_null(found_by(&mt_finding_kv_cache, "run.py"));
     device.device_parts = &parts;
@@ -173,8 +168,6 @@ static void a_cache_that_is_most_of_the_memory_has_an_answer(void **unused)
     assert_null(found_by(&mt_finding_kv_cache, "run.py"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 static int forget(void **unused)
 {
     (void)unused;
@@ -184,13 +177,5 @@ static int forget(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(checked_growth_is_reported),
-        TEST(unchecked_growth_has_a_reason),
-        TEST(without_a_history_requests_are_not_mentioned),
-        TEST(pools_of_graphs_are_found),
-        TEST(a_cache_that_is_most_of_the_memory_has_an_answer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, forget);
+    return run_tests_of_file(NULL, forget);
 }

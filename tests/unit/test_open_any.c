@@ -96,11 +96,10 @@ static void expect_in_pipe(const struct bytes *bytes)
     close(ends[0]);
 }
 
-static void test_wrappings(void **state)
+TEST(test_wrappings)
 {
     struct bytes trace, once;
 
-    (void)state;
     make_trace(&trace);
     compress(&trace, &once);
     expect_in_file(&trace);
@@ -109,7 +108,7 @@ static void test_wrappings(void **state)
     expect_in_pipe(&once);
 }
 
-static void test_no_trace(void **state)
+TEST(test_no_trace)
 {
     struct bytes text = {"no trace at all", 15}, packed;
     struct mt_source *source;
@@ -117,7 +116,6 @@ static void test_no_trace(void **state)
     char path[32];
     int ends[2];
 
-    (void)state;
     compress(&text, &packed);
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], packed.data, packed.length), packed.length);
@@ -129,7 +127,7 @@ static void test_no_trace(void **state)
 }
 
 /* The files that these begin are named, some by their name. */
-static void test_neighbors(void **state)
+TEST(test_neighbors)
 {
     static const struct {
         const char *ending, *bytes, *what;
@@ -155,7 +153,6 @@ static void test_neighbors(void **state)
         {".bin", "\037", "neither a memtrace trace nor"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[64];
         struct mt_source *source;
@@ -209,9 +206,8 @@ static void expect_rising_share(const char *path, unsigned least_batches)
     mt_source_close(source);
 }
 
-static void test_shares(void **state)
+TEST(test_shares)
 {
-    (void)state;
     expect_rising_share(MEMTRACE_FIXTURES "/captures/gpt_default.pickle.zst", 2);
     expect_rising_share(MEMTRACE_FIXTURES "/captures/twogpu.pickle.zst", 1);
     expect_rising_share(MEMTRACE_FIXTURES "/xplane/keras_conv.xplane.pb.zst", 1);
@@ -220,8 +216,5 @@ static void test_shares(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrappings), cmocka_unit_test(test_no_trace),
-        cmocka_unit_test(test_neighbors), cmocka_unit_test(test_shares)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

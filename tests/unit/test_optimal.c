@@ -29,12 +29,11 @@ static struct mt_optimal_result solved(const struct mt_buffers *buffers, uint64_
     return result;
 }
 
-static void nothing_needs_nothing(void **state)
+TEST(nothing_needs_nothing)
 {
     struct mt_buffers buffers = {0};
     struct mt_optimal_result result = solved(&buffers, 0, 0);
 
-    (void)state;
     assert_int_equal(result.plan_bytes, 0);
     assert_int_equal(result.lower_bound_bytes, 0);
     assert_true(result.proven_optimal);
@@ -42,13 +41,12 @@ static void nothing_needs_nothing(void **state)
 }
 
 /* A is freed at time 10, when B is allocated: lifetimes exclude their end. */
-static void one_address_after_the_other(void **state)
+TEST(one_address_after_the_other)
 {
     static const struct mt_buffer items[] = {{0, 10, 5}, {10, 20, 5}, {20, 30, 3}};
     struct mt_buffers buffers = buffers_of(items, 3);
     struct mt_optimal_result result = solved(&buffers, 0, 0);
 
-    (void)state;
     assert_int_equal(result.plan_bytes, 5);
     assert_int_equal(result.max_load_bytes, 5);
     assert_true(result.proven_optimal);
@@ -60,14 +58,13 @@ static void one_address_after_the_other(void **state)
  * so both are in A's half, and E (from 4) is in B's. F (2 units, from 7) collides with D in one
  * half and E in the other, so it fits only in the middle. G (2 units, from 8) then finds one unit
  * below F and one above. So the plan needs 5 units. */
-static void load_is_not_always_reached(void **state)
+TEST(load_is_not_always_reached)
 {
     static const struct mt_buffer items[] = {{0, 2, 2}, {0, 4, 2},  {2, 6, 1}, {3, 8, 1},
                                              {4, 8, 1}, {7, 10, 2}, {8, 11, 2}};
     struct mt_buffers buffers = buffers_of(items, 7);
     struct mt_optimal_result result = solved(&buffers, 0, 0);
 
-    (void)state;
     assert_int_equal(result.max_load_bytes, 4);
     assert_int_equal(result.lower_bound_bytes, 5);
     assert_int_equal(result.plan_bytes, 5);
@@ -76,7 +73,7 @@ static void load_is_not_always_reached(void **state)
     mt_buffers_release(&buffers);
 }
 
-static void checker_finds_overlaps(void **state)
+TEST(checker_finds_overlaps)
 {
     static const struct mt_buffer items[] = {{0, 4, 10}, {2, 6, 10}, {4, 8, 10}};
     static const struct {
@@ -94,7 +91,6 @@ static void checker_finds_overlaps(void **state)
     size_t i;
     bool valid;
 
-    (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         mt_placement_check(&buffers, cases[i].addresses, &valid, &height);
         assert_int_equal(valid, cases[i].valid);
@@ -103,7 +99,7 @@ static void checker_finds_overlaps(void **state)
 }
 
 /* The first three items leave the gaps [0,4), [6,8), [9,11) and what is above 12. */
-static void occupancy_first_and_best(void **state)
+TEST(occupancy_first_and_best)
 {
     static struct mt_item items[] = {
         {.first = 0, .last = 8, .bytes = 2}, {.first = 1, .last = 3, .bytes = 1},
@@ -114,7 +110,6 @@ static void occupancy_first_and_best(void **state)
     struct mt_occupancy occupancy = {0};
     uint64_t addresses[8];
 
-    (void)state;
     mt_occupancy_prepare(&occupancy, &instance);
     mt_occupancy_clear(&occupancy, addresses);
     mt_occupancy_take(&occupancy, 0, 4);
@@ -136,11 +131,10 @@ static enum mt_status read_csv(const char *text, struct mt_buffers *buffers, str
     return mt_buffers_from_csv(text, strlen(text), buffers, error);
 }
 
-static void csv_columns_in_any_order(void **state)
+TEST(csv_columns_in_any_order)
 {
     struct mt_buffers buffers;
 
-    (void)state;
     assert_int_equal(
         read_csv("size,id,end,start\r\n7,b1,9,3\r\n\n5,x,4,4\n1,,18446744073709551615,0", &buffers,
                  NULL),
@@ -153,7 +147,7 @@ static void csv_columns_in_any_order(void **state)
     mt_buffers_release(&buffers);
 }
 
-static void csv_that_is_none(void **state)
+TEST(csv_that_is_none)
 {
     static const char *const bad[] = {"",
                                       "\n",
@@ -171,7 +165,6 @@ static void csv_that_is_none(void **state)
     struct mt_buffers buffers;
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct mt_error error = {.text = ""};
         assert_true(read_csv(bad[i], &buffers, &error) < 0);
@@ -192,7 +185,7 @@ static struct mt_event event(enum mt_event_kind kind, uint64_t addr, uint64_t si
 
 /* Device 0: 512 bytes until the free request, but 1024 until the free completed. A block that is
  * not freed lives to the end. Device 1 has the same address. */
-static void buffers_of_a_trace(void **state)
+TEST(buffers_of_a_trace)
 {
     struct mt_event events[] = {
         event(MT_EVENT_ALLOC, 0x100, 513, 0),          event(MT_EVENT_ALLOC, 0x100, 1, 1),
@@ -201,7 +194,6 @@ static void buffers_of_a_trace(void **state)
     static struct mt_buffers devices[MT_BUFFERS_DEVICES];
     struct memory_source source;
 
-    (void)state;
     memory_source_init(&source, events, 6, 4);
     source.source.header.has_free_completed = true;
     assert_int_equal(mt_buffers_from_source(&source.source, devices, NULL), MT_OK);
@@ -236,7 +228,7 @@ static struct mt_buffers read_fixture(const char *name)
 }
 
 /* A fixed amount of work solves these, including the small one of 12 units. */
-static void benchmarks_that_are_easy(void **state)
+TEST(benchmarks_that_are_easy)
 {
     static const struct {
         const char *name;
@@ -245,7 +237,6 @@ static void benchmarks_that_are_easy(void **state)
         {"I.1048576", 1048576}, {"J.1048576", 1048576}, {"K.1048576", 1048576}, {"input.12", 12}};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mt_buffers buffers = read_fixture(cases[i].name);
         struct mt_optimal_result result = solved(&buffers, 0, cases[i].capacity);
@@ -256,11 +247,10 @@ static void benchmarks_that_are_easy(void **state)
 }
 
 /* With any time limit there is a valid plan. */
-static void benchmarks_in_no_time(void **state)
+TEST(benchmarks_in_no_time)
 {
     char name[] = "A.1048576";
 
-    (void)state;
     for (; name[0] <= 'K'; name[0]++) {
         struct mt_buffers buffers = read_fixture(name);
         struct mt_optimal_result result = solved(&buffers, 1, 0);
@@ -277,13 +267,5 @@ static void benchmarks_in_no_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_needs_nothing),      cmocka_unit_test(one_address_after_the_other),
-        cmocka_unit_test(load_is_not_always_reached), cmocka_unit_test(checker_finds_overlaps),
-        cmocka_unit_test(occupancy_first_and_best),   cmocka_unit_test(csv_columns_in_any_order),
-        cmocka_unit_test(csv_that_is_none),           cmocka_unit_test(buffers_of_a_trace),
-        cmocka_unit_test(benchmarks_that_are_easy),   cmocka_unit_test(benchmarks_in_no_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -28,9 +28,8 @@ static void make_in_the_optimizer(const char *line, uint64_t bytes, bool kept)
     }
 }
 
-static void temporaries_of_all_parameters_are_found(void **unused)
+TEST(temporaries_of_all_parameters_are_found)
 {
-    (void)unused;
     make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 200 * MT_MIB, false);
     expect_finding("foreach-peak", 200 * MT_MIB);
     make_in_the_optimizer("torch/optim/adam.py:_single_tensor_adam:5", 200 * MT_MIB, false);
@@ -38,16 +37,14 @@ static void temporaries_of_all_parameters_are_found(void **unused)
 }
 
 /* SGD allocates its momentum there. */
-static void state_is_no_temporary(void **unused)
+TEST(state_is_no_temporary)
 {
-    (void)unused;
     make_in_the_optimizer("torch/optim/sgd.py:_multi_tensor_sgd:5", 200 * MT_MIB, true);
     expect_nothing("foreach-peak");
 }
 
-static void a_small_part_of_the_peak_is_not_found(void **unused)
+TEST(a_small_part_of_the_peak_is_not_found)
 {
-    (void)unused;
     others_bytes = 1300 * MT_MIB;
     make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 130 * MT_MIB, false);
     expect_nothing("foreach-peak");
@@ -58,9 +55,8 @@ static void a_small_part_of_the_peak_is_not_found(void **unused)
 }
 
 /* The peak is in backward. */
-static void blocks_not_alive_at_the_peak_are_not_found(void **unused)
+TEST(blocks_not_alive_at_the_peak_are_not_found)
 {
-    (void)unused;
     make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 90 * MT_MIB, false);
     expect_nothing("foreach-peak");
 }
@@ -107,9 +103,8 @@ static void expect_foreach(uint64_t bytes, const char *severity, const char *evi
     program_end(report);
 }
 
-static void one_parameter_at_a_time_takes_less(void **unused)
+TEST(one_parameter_at_a_time_takes_less)
 {
-    (void)unused;
     make_lists("_multi_tensor_adagrad", 1, 8);
     expect_foreach(
         500 * MT_MIB, "warning",
@@ -123,12 +118,11 @@ static void one_parameter_at_a_time_takes_less(void **unused)
 }
 
 /* Other blocks find no place among those of the lists: more is reserved than allocated. */
-static void the_saving_is_no_more_than_the_lower_bound(void **unused)
+TEST(the_saving_is_no_more_than_the_lower_bound)
 {
     struct mt_report *report;
     const struct mt_finding *finding;
 
-    (void)unused;
     make_lists("_multi_tensor_adagrad", 1, 8);
     give(take_in("validate", "eval.py:f:1", 800 * MT_MIB));
     report = program_report();
@@ -140,13 +134,12 @@ static void the_saving_is_no_more_than_the_lower_bound(void **unused)
     program_end(report);
 }
 
-static void one_parameter_at_a_time_may_take_as_much(void **unused)
+TEST(one_parameter_at_a_time_may_take_as_much)
 {
     static const char evidence[] =
         "replay with at most 3 temporaries, of one parameter at a time, as with foreach=False: 550 "
         "MiB allocated instead of 550 MiB, 570 MiB reserved instead of 570 MiB";
 
-    (void)unused;
     make_lists("_multi_tensor_adagrad", 1, 3);
     expect_foreach(300 * MT_MIB, "info", evidence);
     make_lists("_multi_tensor_adam", 1, 3); /* none of the parameters can be fused */
@@ -155,15 +148,5 @@ static void one_parameter_at_a_time_may_take_as_much(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(temporaries_of_all_parameters_are_found),
-        cmocka_unit_test(state_is_no_temporary),
-        cmocka_unit_test(a_small_part_of_the_peak_is_not_found),
-        cmocka_unit_test(blocks_not_alive_at_the_peak_are_not_found),
-        cmocka_unit_test(one_parameter_at_a_time_takes_less),
-        cmocka_unit_test(the_saving_is_no_more_than_the_lower_bound),
-        cmocka_unit_test(one_parameter_at_a_time_may_take_as_much),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -89,7 +89,7 @@ static void parse(struct outcome *outcome, const char *line)
     capture_end(fd, kept, outcome->said, sizeof outcome->said);
 }
 
-static void options_stand_anywhere(void **state)
+TEST(options_stand_anywhere)
 {
     static const char *const lines[] = {
         "replay -o out --limit 12GiB a b --json",       "replay a -oout b --limit=12GiB --json",
@@ -98,7 +98,6 @@ static void options_stand_anywhere(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(lines); i++) {
         struct outcome outcome;
         parse(&outcome, lines[i]);
@@ -114,11 +113,10 @@ static void options_stand_anywhere(void **state)
     }
 }
 
-static void posixly_correct_changes_nothing(void **state)
+TEST(posixly_correct_changes_nothing)
 {
     struct outcome outcome;
 
-    (void)state;
     setenv("POSIXLY_CORRECT", "1", 1);
     parse(&outcome, "replay a --json");
     unsetenv("POSIXLY_CORRECT");
@@ -126,11 +124,10 @@ static void posixly_correct_changes_nothing(void **state)
     assert_true(outcome.values.common.json);
 }
 
-static void dashes(void **state)
+TEST(dashes)
 {
     struct outcome outcome;
 
-    (void)state;
     parse(&outcome, "replay - -- --json");
     assert_int_equal(outcome.code, -1);
     assert_int_equal(outcome.count, 2);
@@ -143,11 +140,10 @@ static void dashes(void **state)
     assert_int_equal(outcome.values.top, 3);
 }
 
-static void lists_keep_order_and_last_text_wins(void **state)
+TEST(lists_keep_order_and_last_text_wins)
 {
     struct outcome outcome;
 
-    (void)state;
     parse(&outcome, "replay -p a --policy=b x -pc -o 1 -o 2 --policy=");
     assert_int_equal(outcome.code, -1);
     assert_int_equal(outcome.values.policies.count, 4);
@@ -158,7 +154,7 @@ static void lists_keep_order_and_last_text_wins(void **state)
     assert_string_equal(outcome.values.output, "2");
 }
 
-static void bad_usage(void **state)
+TEST(bad_usage)
 {
     static const struct {
         const char *line, *said;
@@ -192,7 +188,6 @@ static void bad_usage(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         struct outcome outcome;
         char wanted[512] = "";
@@ -205,13 +200,12 @@ static void bad_usage(void **state)
     }
 }
 
-static void too_many_of_a_list(void **state)
+TEST(too_many_of_a_list)
 {
     struct outcome outcome;
     char line[512] = "replay a";
     int i;
 
-    (void)state;
     for (i = 0; i < 32; i++)
         strcat(line, " -px");
     parse(&outcome, line);
@@ -224,12 +218,11 @@ static void too_many_of_a_list(void **state)
                                       "memtrace: see 'memtrace replay --help'\n");
 }
 
-static void help(void **state)
+TEST(help)
 {
     static const char *const lines[] = {"replay --help", "replay -h", "replay a b --help c"};
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(lines); i++) {
         struct outcome outcome;
         parse(&outcome, lines[i]);
@@ -257,23 +250,21 @@ static void help(void **state)
     }
 }
 
-static void completions(void **state)
+TEST(completions)
 {
     struct outcome outcome;
 
-    (void)state;
     parse(&outcome, "replay --completion-helper");
     assert_int_equal(outcome.code, MT_EXIT_OK);
     assert_string_equal(outcome.said, "--policy=\n-p\n--limit=\n--output=\n-o\n--top=\n-n\n--json\n"
                                       "--quiet\n-q\n--max-memory=\n--help\n-h\n");
 }
 
-static void suggestions(void **state)
+TEST(suggestions)
 {
     static const char *const names[] = {"analyze", "replay", "render", "info", "x"};
     char large[200];
 
-    (void)state;
     assert_string_equal(mt_did_you_mean("analyse", names, 5), "analyze");
     assert_string_equal(mt_did_you_mean("anlayze", names, 5), "analyze");
     assert_string_equal(mt_did_you_mean("rende", names, 5), "render");
@@ -286,20 +277,19 @@ static void suggestions(void **state)
     assert_null(mt_did_you_mean(large, names, 5));
 }
 
-static void control_characters_are_escaped(void **state)
+TEST(control_characters_are_escaped)
 {
     static const char text[] = "a\n\x1b[2J\x7f caf\xC3\xA9 \xC2\x9B"
                                "31m \xC2\xA0";
     struct mt_buf out = {0};
 
-    (void)state;
     mt_buf_add_printable(&out, text, sizeof text - 1);
     assert_string_equal(out.data, "a\\x0a\\x1b[2J\\x7f caf\xC3\xA9 \\u009b"
                                   "31m \xC2\xA0");
     mt_buf_release(&out);
 }
 
-static void errors_name_the_place(void **state)
+TEST(errors_name_the_place)
 {
     static const struct {
         const char *path;
@@ -330,7 +320,6 @@ static void errors_name_the_place(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         char said[512];
         int kept[2], fd = capture_begin(kept), code;
@@ -341,14 +330,13 @@ static void errors_name_the_place(void **state)
     }
 }
 
-static void files_that_cannot_be_written(void **state)
+TEST(files_that_cannot_be_written)
 {
     char said[512];
     int kept[2], fd = capture_begin(kept), missing, full;
     struct mt_outputs outputs = {.force = false};
     struct mt_buf bytes = {0};
 
-    (void)state;
     mt_buf_add_char(&bytes, 'x');
     missing = mt_outputs_write("/dev/null/file", &outputs, &mt_file_svg, &bytes);
     full = mt_outputs_write("/dev/full", &outputs, &mt_file_svg, &bytes);
@@ -362,19 +350,5 @@ static void files_that_cannot_be_written(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_stand_anywhere),
-        cmocka_unit_test(posixly_correct_changes_nothing),
-        cmocka_unit_test(dashes),
-        cmocka_unit_test(lists_keep_order_and_last_text_wins),
-        cmocka_unit_test(bad_usage),
-        cmocka_unit_test(too_many_of_a_list),
-        cmocka_unit_test(help),
-        cmocka_unit_test(completions),
-        cmocka_unit_test(suggestions),
-        cmocka_unit_test(control_characters_are_escaped),
-        cmocka_unit_test(errors_name_the_place),
-        cmocka_unit_test(files_that_cannot_be_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

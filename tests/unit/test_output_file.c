@@ -127,11 +127,10 @@ static int leave(void **state)
     return chdir("/") != 0 || system(command) != 0;
 }
 
-static void new_files_and_earlier_results(void **state)
+TEST_WITH(new_files_and_earlier_results, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
 
-    (void)state;
     assert_written("new", &rules);
     assert_written("new", &rules);
     put("earlier", OWN);
@@ -141,22 +140,20 @@ static void new_files_and_earlier_results(void **state)
     assert_int_equal(count_files(), 3);
 }
 
-static void foreign_files_need_force(void **state)
+TEST_WITH(foreign_files_need_force, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false), force = rules_of(true);
 
-    (void)state;
     put("notes", FOREIGN);
     assert_refused("notes", &rules, MT_ERR_OUTPUT, "it exists and is not a result");
     assert_holds("notes", FOREIGN);
     assert_written("notes", &force);
 }
 
-static void a_read_only_file_is_protected(void **state)
+TEST_WITH(a_read_only_file_is_protected, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false), force = rules_of(true);
 
-    (void)state;
     become_nobody();
     put("kept", OWN);
     assert_int_equal(chmod("kept", 0444), 0);
@@ -165,12 +162,11 @@ static void a_read_only_file_is_protected(void **state)
     assert_written("kept", &force);
 }
 
-static void inputs_are_never_overwritten(void **state)
+TEST_WITH(inputs_are_never_overwritten, enter, leave)
 {
     static const char *const inputs[] = {"other", "input", "gone"};
     struct mt_output_rules rules = rules_of(true);
 
-    (void)state;
     rules.inputs = inputs;
     rules.input_count = 3;
     put("input", OWN);
@@ -185,13 +181,12 @@ static void inputs_are_never_overwritten(void **state)
     assert_holds("input", OWN);
 }
 
-static void standard_input_is_an_input(void **state)
+TEST_WITH(standard_input_is_an_input, enter, leave)
 {
     static const char *const inputs[] = {"-"};
     struct mt_output_rules rules = rules_of(true);
     int saved = dup(STDIN_FILENO), fd;
 
-    (void)state;
     rules.inputs = inputs;
     rules.input_count = 1;
     put("input", OWN);
@@ -203,12 +198,11 @@ static void standard_input_is_an_input(void **state)
     (void)close(saved);
 }
 
-static void a_link_to_an_earlier_result_is_followed(void **state)
+TEST_WITH(a_link_to_an_earlier_result_is_followed, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
     struct stat facts;
 
-    (void)state;
     assert_int_equal(mkdir("runs", 0777), 0);
     put("runs/12", OWN);
     assert_int_equal(symlink("runs/12", "latest"), 0);
@@ -217,12 +211,11 @@ static void a_link_to_an_earlier_result_is_followed(void **state)
     assert_true(lstat("latest", &facts) == 0 && S_ISLNK(facts.st_mode));
 }
 
-static void a_link_into_foreign_files_is_not(void **state)
+TEST_WITH(a_link_into_foreign_files_is_not, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false), force = rules_of(true);
     struct stat facts;
 
-    (void)state;
     put("victim", FOREIGN);
     assert_int_equal(symlink("victim", "trap"), 0);
     assert_refused("trap", &rules, MT_ERR_OUTPUT, "symbolic link to a file that is not a result");
@@ -232,11 +225,10 @@ static void a_link_into_foreign_files_is_not(void **state)
     assert_true(lstat("trap", &facts) == 0 && S_ISREG(facts.st_mode));
 }
 
-static void a_dangling_link_makes_no_file_elsewhere(void **state)
+TEST_WITH(a_dangling_link_makes_no_file_elsewhere, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false), force = rules_of(true);
 
-    (void)state;
     assert_int_equal(symlink("elsewhere", "dangling"), 0);
     assert_int_equal(symlink("loop", "loop"), 0);
     assert_refused("dangling", &rules, MT_ERR_OUTPUT, "does not exist");
@@ -245,12 +237,11 @@ static void a_dangling_link_makes_no_file_elsewhere(void **state)
     assert_int_not_equal(access("elsewhere", F_OK), 0);
 }
 
-static void missing_folders_are_made(void **state)
+TEST_WITH(missing_folders_are_made, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
 
-    (void)state;
     assert_written("a/b//c/result", &rules);
     assert_written("./a/b/d/result", &rules);
     assert_int_equal(mt_output_file_make_folders("a/b/", &error), MT_OK);
@@ -264,12 +255,11 @@ static void missing_folders_are_made(void **state)
     assert_refused("", &rules, MT_ERR_OUTPUT, "No such file");
 }
 
-static void a_folder_that_refuses_files(void **state)
+TEST_WITH(a_folder_that_refuses_files, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
 
-    (void)state;
     become_nobody();
     assert_int_equal(mkdir("closed", 0555), 0);
     assert_int_equal(write_result("closed/result", &rules, &error), MT_ERR_OUTPUT);
@@ -284,11 +274,10 @@ static mode_t mode_of(const char *path)
     return facts.st_mode & 07777;
 }
 
-static void modes_follow_the_umask_and_the_old_file(void **state)
+TEST_WITH(modes_follow_the_umask_and_the_old_file, enter, leave)
 {
     struct mt_output_rules rules = rules_of(false), private = rules_of(false);
 
-    (void)state;
     private.is_private = true;
     (void)umask(027);
     assert_written("report", &rules);
@@ -303,11 +292,10 @@ static void modes_follow_the_umask_and_the_old_file(void **state)
     assert_int_equal(mode_of("trace"), 0644);
 }
 
-static void other_names_keep_the_old_result(void **state)
+TEST_WITH(other_names_keep_the_old_result, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
 
-    (void)state;
     put("result", OWN);
     assert_int_equal(link("result", "copy"), 0);
     assert_written("result", &rules);
@@ -323,14 +311,13 @@ static void *read_pipe(void *text)
     return NULL;
 }
 
-static void pipes_and_devices_are_written_through(void **state)
+TEST_WITH(pipes_and_devices_are_written_through, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
     char text[64] = "";
     pthread_t reader;
 
-    (void)state;
     assert_int_equal(mkfifo("pipe", 0600), 0);
     assert_int_equal(pthread_create(&reader, NULL, read_pipe, text), 0);
     assert_int_equal(write_result("pipe", &rules, &error), MT_OK);
@@ -345,7 +332,7 @@ static void pipes_and_devices_are_written_through(void **state)
 }
 
 /* >FILE, then -o /dev/stdout: appends to the open file. */
-static void standard_output_by_name(void **state)
+TEST_WITH(standard_output_by_name, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
     static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
@@ -353,7 +340,6 @@ static void standard_output_by_name(void **state)
     enum mt_status status = MT_OK, through_name;
     int saved = dup(STDOUT_FILENO), fd = open("out", O_RDWR | O_CREAT, 0600);
 
-    (void)state;
     assert_true(saved >= 0 && fd >= 0);
     (void)fflush(stdout);
     (void)dup2(fd, STDOUT_FILENO);
@@ -370,7 +356,7 @@ static void standard_output_by_name(void **state)
 }
 
 /* RLIMIT_FSIZE simulates a full disk: a write fails in the middle. */
-static void a_full_disk_leaves_the_old_result(void **state)
+TEST_WITH(a_full_disk_leaves_the_old_result, enter, leave)
 {
     const struct rlimit small = {100000, RLIM_INFINITY};
     const struct mt_output_rules rules = rules_of(false);
@@ -380,7 +366,6 @@ static void a_full_disk_leaves_the_old_result(void **state)
     enum mt_status status, at_once;
     struct mt_output output;
 
-    (void)state;
     put("result", OWN);
     (void)signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -402,13 +387,12 @@ static void a_full_disk_leaves_the_old_result(void **state)
     assert_int_equal(count_files(), 1);
 }
 
-static void nothing_shows_before_the_end(void **state)
+TEST_WITH(nothing_shows_before_the_end, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
     struct mt_output output;
 
-    (void)state;
     put("result", OWN);
     assert_int_equal(mt_output_open(&output, "result", &rules, &error), MT_OK);
     assert_true(mt_output_add(&output, "wrong", 5));
@@ -424,13 +408,12 @@ static void nothing_shows_before_the_end(void **state)
 }
 
 /* The rename does not overwrite a file that is created after the first check. */
-static void a_file_that_came_meanwhile_stays(void **state)
+TEST_WITH(a_file_that_came_meanwhile_stays, enter, leave)
 {
     const struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
     struct mt_output output;
 
-    (void)state;
     assert_int_equal(mt_output_open(&output, "result", &rules, &error), MT_OK);
     assert_true(mt_output_add(&output, RESULT, strlen(RESULT)));
     put("result", FOREIGN);
@@ -440,14 +423,13 @@ static void a_file_that_came_meanwhile_stays(void **state)
     mt_output_abandon(&output); /* does nothing */
 }
 
-static void a_signal_handler_removes_what_is_unfinished(void **state)
+TEST_WITH(a_signal_handler_removes_what_is_unfinished, enter, leave)
 {
     struct mt_unfinished list = {.handled = false};
     struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
     struct mt_output first, second;
 
-    (void)state;
     rules.unfinished = &list;
     assert_int_equal(mt_output_open(&first, "first", &rules, &error), MT_OK);
     assert_int_equal(mt_output_open(&second, "second", &rules, &error), MT_OK);
@@ -464,14 +446,13 @@ static void a_signal_handler_removes_what_is_unfinished(void **state)
     assert_int_equal(count_files(), 1);
 }
 
-static void more_files_than_the_list_holds(void **state)
+TEST_WITH(more_files_than_the_list_holds, enter, leave)
 {
     struct mt_unfinished list = {.handled = false};
     struct mt_output outputs[MT_MAX_UNFINISHED + 2];
     struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
 
-    (void)state;
     rules.unfinished = &list;
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         assert_int_equal(mt_output_open(&outputs[i], "same", &rules, &error), MT_OK);
@@ -482,42 +463,16 @@ static void more_files_than_the_list_holds(void **state)
     assert_int_equal(count_files(), 1);
 }
 
-static void durable_files(void **state)
+TEST_WITH(durable_files, enter, leave)
 {
     struct mt_output_rules rules = rules_of(false);
 
-    (void)state;
     rules.is_durable = true;
     assert_written("here", &rules);
     assert_written("a/there", &rules);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(new_files_and_earlier_results),
-        TEST(foreign_files_need_force),
-        TEST(a_read_only_file_is_protected),
-        TEST(inputs_are_never_overwritten),
-        TEST(standard_input_is_an_input),
-        TEST(a_link_to_an_earlier_result_is_followed),
-        TEST(a_link_into_foreign_files_is_not),
-        TEST(a_dangling_link_makes_no_file_elsewhere),
-        TEST(missing_folders_are_made),
-        TEST(a_folder_that_refuses_files),
-        TEST(modes_follow_the_umask_and_the_old_file),
-        TEST(other_names_keep_the_old_result),
-        TEST(pipes_and_devices_are_written_through),
-        TEST(standard_output_by_name),
-        TEST(a_full_disk_leaves_the_old_result),
-        TEST(nothing_shows_before_the_end),
-        TEST(a_file_that_came_meanwhile_stays),
-        TEST(a_signal_handler_removes_what_is_unfinished),
-        TEST(more_files_than_the_list_holds),
-        TEST(durable_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -41,7 +41,7 @@ static uint32_t add_stack(struct mt_symbols *symbols, const struct line *lines, 
     return stack;
 }
 
-static void libraries_are_identified_by_their_files(void **state)
+TEST(libraries_are_identified_by_their_files)
 {
     static const struct {
         struct line lines[MAX_FRAMES];
@@ -139,7 +139,6 @@ static void libraries_are_identified_by_their_files(void **state)
         {{DRIVER_CALL, {"take", "[libmine.so]"}, {"f", "[libtorch_cuda.so]"}}, NULL, NULL, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         struct mt_symbols symbols;
         struct mt_stack_owner owner;
@@ -165,13 +164,12 @@ static void libraries_are_identified_by_their_files(void **state)
 }
 
 /* A Python stack is not a native frame, nor is a missing stack. */
-static void python_frames_name_no_library(void **state)
+TEST(python_frames_name_no_library)
 {
     static const struct line line = {"libnccl", "/x/libnccl.py"};
     struct mt_symbols symbols;
     struct mt_stack_owner owner;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     owner = mt_stack_owner(&symbols, add_stack(&symbols, &line, 1));
     assert_null(owner.library);
@@ -226,12 +224,11 @@ static uint64_t sum_of_owners(const struct run *run)
 
 /* Traces without native frames: NCCL's ranges identify communicators. Memory outside of any range
  * is not guessed. */
-static void ranges_identify_communicators(void **state)
+TEST(ranges_identify_communicators)
 {
     struct run run;
     const struct mt_driver_report *driver;
 
-    (void)state;
     begin(&run);
     range(&run, "backward", true);
     take_in(&run, "NCCL: ncclCommInitRankConfig", 8 * MT_MIB, MT_NO_ID);
@@ -260,11 +257,10 @@ static void ranges_identify_communicators(void **state)
 }
 
 /* One call makes a communicator per device: none of them gets a number, nor do later ones. */
-static void one_call_may_make_many_communicators(void **state)
+TEST(one_call_may_make_many_communicators)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     take_in(&run, "NCCL: ncclCommInitAll", 8 * MT_MIB, MT_NO_ID);
     take_in(&run, "NCCL: ncclCommSplit", 5 * MT_MIB, MT_NO_ID);
@@ -303,12 +299,11 @@ static void buffer(struct run *run, uint8_t kind, uint64_t id, uint64_t bytes)
 }
 
 /* NCCL reports ids and ranks, so memory of collective operations also has a communicator. */
-static void ids_identify_the_communicator_of_connections(void **state)
+TEST(ids_identify_the_communicator_of_connections)
 {
     struct run run;
     const struct mt_driver_report *driver;
 
-    (void)state;
     begin(&run);
     take_told(&run, "NCCL: ncclCommInitRankConfig", 8 * MT_MIB, 0xa, 16, 3);
     take_told(&run, "NCCL: ncclCommInitRank", 4 * MT_MIB, 0xb, 2, 1);
@@ -340,11 +335,10 @@ static void ids_identify_the_communicator_of_connections(void **state)
 
 /* NCCL 2.28 reports the id of a child at its first operation. If there are two children, none is
  * guessed. */
-static void the_one_maker_without_an_id_made_the_one_that_is_left(void **state)
+TEST(the_one_maker_without_an_id_made_the_one_that_is_left)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     take_told(&run, "NCCL: ncclCommInitRankConfig", 8 * MT_MIB, 0xa, 1, 0);
     take_in(&run, "NCCL: ncclCommSplit", 4 * MT_MIB, MT_NO_ID);
@@ -366,12 +360,11 @@ static void the_one_maker_without_an_id_made_the_one_that_is_left(void **state)
 
 /* A process that drives two devices has two ranks, and NCCL reports the same id for both. Nothing
  * shows which rank an operation belongs to. */
-static void two_ranks_of_a_process_share_an_id(void **unused)
+TEST(two_ranks_of_a_process_share_an_id)
 {
     struct run run;
     const struct mt_driver_report *driver;
 
-    (void)unused;
     begin(&run);
     take_told(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, 0xa, 2, 0);
     take_told(&run, "NCCL: ncclCommInitRank", 4 * MT_MIB, 0xa, 2, 1);
@@ -388,11 +381,10 @@ static void two_ranks_of_a_process_share_an_id(void **unused)
 }
 
 /* Before 2.26: ranks, and no id. */
-static void ranks_without_an_id(void **state)
+TEST(ranks_without_an_id)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     take_told(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, 0, 4, 2);
     tell(&run, "NCCL: ncclCommInitRank", 0, 4, 2); /* outside of its range: no communicator */
@@ -405,13 +397,12 @@ static void ranks_without_an_id(void **state)
 }
 
 /* Native frames take precedence over ranges: another library may allocate while NCCL works. */
-static void native_frames_go_before_ranges(void **state)
+TEST(native_frames_go_before_ranges)
 {
     static const struct line cublas[] = {DRIVER_CALL, {"cublasCreate_v2", "[libcublas.so.13]"}};
     struct run run;
     uint32_t stack;
 
-    (void)state;
     begin(&run);
     stack = add_stack(&run.source.source.symbols, cublas, MT_ARRAY_LEN(cublas));
     take_in(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, stack);
@@ -424,11 +415,10 @@ static void native_frames_go_before_ranges(void **state)
 }
 
 /* Its end was lost: not all memory in it is NCCL's. */
-static void a_range_without_an_end_is_ignored(void **state)
+TEST(a_range_without_an_end_is_ignored)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     range(&run, "NCCL: ncclCommInitRankConfig", true);
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 64 * MT_MIB);
@@ -439,12 +429,11 @@ static void a_range_without_an_end_is_ignored(void **state)
     end(&run);
 }
 
-static void other_files_are_named(void **state)
+TEST(other_files_are_named)
 {
     static const struct line mine[] = {DRIVER_CALL, {"take", "[libmine.so.1]"}};
     struct run run;
 
-    (void)state;
     begin(&run);
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 8 * MT_MIB)->stack =
         add_stack(&run.source.source.symbols, mine, MT_ARRAY_LEN(mine));
@@ -456,19 +445,5 @@ static void other_files_are_named(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(libraries_are_identified_by_their_files),
-        cmocka_unit_test(python_frames_name_no_library),
-        cmocka_unit_test(ranges_identify_communicators),
-        cmocka_unit_test(one_call_may_make_many_communicators),
-        cmocka_unit_test(ids_identify_the_communicator_of_connections),
-        cmocka_unit_test(the_one_maker_without_an_id_made_the_one_that_is_left),
-        cmocka_unit_test(two_ranks_of_a_process_share_an_id),
-        cmocka_unit_test(ranks_without_an_id),
-        cmocka_unit_test(native_frames_go_before_ranges),
-        cmocka_unit_test(a_range_without_an_end_is_ignored),
-        cmocka_unit_test(other_files_are_named),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

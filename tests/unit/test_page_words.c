@@ -17,9 +17,8 @@ static void expect(const char *words, const char *wanted)
     mt_buf_release(&out);
 }
 
-static void numbers_keep_their_units(void **state)
+TEST(numbers_keep_their_units)
 {
-    (void)state;
     expect("", "");
     expect("7.47 GiB", QUANTITY("7.47 GiB"));
     expect("a 43.1%, b 114 ms (1,024 B)",
@@ -27,9 +26,8 @@ static void numbers_keep_their_units(void **state)
     expect("13 \xC2\xB5s.", QUANTITY("13 \xC2\xB5s") ".");
 }
 
-static void other_numbers_are_words(void **state)
+TEST(other_numbers_are_words)
 {
-    (void)state;
     expect("4 Blocks in 12 steps", "4 Blocks in 12 steps");
     expect("layer12 B", "layer12 B"); /* a name */
     expect("12  B", "12  B");
@@ -37,19 +35,17 @@ static void other_numbers_are_words(void **state)
     expect("3 GiB_x", "3 GiB_x");
 }
 
-static void all_pieces_are_escaped(void **state)
+TEST(all_pieces_are_escaped)
 {
-    (void)state;
     expect("<b>3 GiB</b> & 2%\"", "&lt;b&gt;" QUANTITY("3 GiB") "&lt;/b&gt; &amp; 2%&quot;");
     expect("\xC3\xB6 1 B\xE2\x80\xA6", "\xC3\xB6 " QUANTITY("1 B") "\xE2\x80\xA6");
 }
 
-static void long_texts_are_cut(void **state)
+TEST(long_texts_are_cut)
 {
     char words[1000];
     struct mt_buf out = {0};
 
-    (void)state;
     memset(words, '1', sizeof words);
     words[sizeof words - 1] = '\0';
     mt_page_add_words(&out, words);
@@ -59,12 +55,5 @@ static void long_texts_are_cut(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_keep_their_units),
-        cmocka_unit_test(other_numbers_are_words),
-        cmocka_unit_test(all_pieces_are_escaped),
-        cmocka_unit_test(long_texts_are_cut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -75,11 +75,10 @@ static int forget_all(void **state)
     return 0;
 }
 
-static void launches_decide(void **state)
+TEST_WITH(launches_decide, forget_all, NULL)
 {
     struct sim_order order = {0};
 
-    (void)state;
     collect(&order, 100);
     assert_true(is_hidden_from_watchdog(100));
     assert_false(sim_event_is_hidden(event_of(100))); /* for this thread it is complete */
@@ -88,11 +87,10 @@ static void launches_decide(void **state)
     assert_int_equal(work_count, 0);
 }
 
-static void waiting_decides(void **state)
+TEST_WITH(waiting_decides, forget_all, NULL)
 {
     struct sim_order order = {0};
 
-    (void)state;
     collect(&order, 100);
     collect(&order, 101);
     assert_int_equal(undecided.count, 1);
@@ -104,11 +102,10 @@ static void waiting_decides(void **state)
 }
 
 /* FSDP2 waits for another event before each collective, and PyTorch keeps nothing for it. */
-static void collectives_on_streams_of_the_program_do_not_count(void **state)
+TEST_WITH(collectives_on_streams_of_the_program_do_not_count, forget_all, NULL)
 {
     struct sim_order order = {0};
 
-    (void)state;
     for (uintptr_t i = 0; i < 3; i++) {
         sim_stream_waits(stream_of(STREAM), event_of(200 + i), 200 + i);
         sim_collective_starts(&order, stream_of(STREAM));
@@ -118,11 +115,10 @@ static void collectives_on_streams_of_the_program_do_not_count(void **state)
     assert_int_equal(undecided.count, 0);
 }
 
-static void a_communicator_ends(void **state)
+TEST_WITH(a_communicator_ends, forget_all, NULL)
 {
     struct sim_order order = {0}, other = {0};
 
-    (void)state;
     collect(&order, 100);
     collect(&other, 101);
     sim_collectives_end(&order);
@@ -138,13 +134,12 @@ static void *look_late(void *context)
     return look(context);
 }
 
-static void a_collective_waits_for_the_watchdog(void **state)
+TEST_WITH(a_collective_waits_for_the_watchdog, forget_all, NULL)
 {
     struct sim_order order = {0};
     struct look what = {.event = event_of(101)};
     pthread_t thread;
 
-    (void)state;
     collect(&order, 100); /* the second one confirms it */
     collect(&order, 101);
     sim_event_is_gone(event_of(100));
@@ -179,12 +174,11 @@ static unsigned long long noted_in(const char *base)
     return count;
 }
 
-static void a_killed_process_has_noted_at_least_half(void **state)
+TEST_WITH(a_killed_process_has_noted_at_least_half, forget_all, NULL)
 {
     char folder[] = "/tmp/memtrace-collectives-XXXXXX", base[64];
     struct sim_order order = {0};
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(base, sizeof base, "%s/note", folder);
     setenv("MEMTRACE_DRY_RUN_NOTES", base, 1);
@@ -196,13 +190,12 @@ static void a_killed_process_has_noted_at_least_half(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void a_child_of_fork_has_no_collectives(void **state)
+TEST_WITH(a_child_of_fork_has_no_collectives, forget_all, NULL)
 {
     struct sim_order order = {0};
     int status;
     pid_t child;
 
-    (void)state;
     collect(&order, 100);
     collect(&order, 101);
     assert_int_equal(undecided.count, 1);
@@ -219,14 +212,5 @@ static void a_child_of_fork_has_no_collectives(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(launches_decide, forget_all),
-        cmocka_unit_test_setup(waiting_decides, forget_all),
-        cmocka_unit_test_setup(collectives_on_streams_of_the_program_do_not_count, forget_all),
-        cmocka_unit_test_setup(a_communicator_ends, forget_all),
-        cmocka_unit_test_setup(a_killed_process_has_noted_at_least_half, forget_all),
-        cmocka_unit_test_setup(a_child_of_fork_has_no_collectives, forget_all),
-        cmocka_unit_test_setup(a_collective_waits_for_the_watchdog, forget_all)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

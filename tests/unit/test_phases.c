@@ -6,7 +6,7 @@
 #include "phases.h"
 #include "survey.h"
 
-static void paths_by_the_words_of_reports(void **state)
+TEST(paths_by_the_words_of_reports)
 {
     static const struct {
         const char *path, *asked;
@@ -30,13 +30,12 @@ static void paths_by_the_words_of_reports(void **state)
         {"step#2/backward", "", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (mt_phase_path_matches(cases[i].path, cases[i].asked) != cases[i].matches)
             fail_msg("'%s' for '%s'", cases[i].path, cases[i].asked);
 }
 
-static void step_numbers(void **state)
+TEST(step_numbers)
 {
     static const struct {
         const char *name;
@@ -69,7 +68,6 @@ static void step_numbers(void **state)
         {"3", 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t number = 0;
 
@@ -79,7 +77,7 @@ static void step_numbers(void **state)
     }
 }
 
-static void kinds(void **state)
+TEST(kinds)
 {
     static const struct {
         const char *name;
@@ -106,7 +104,6 @@ static void kinds(void **state)
         {"", MT_PHASE_UNKNOWN, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (mt_phase_kind_of(cases[i].name) != cases[i].kind)
             fail_msg("kind of '%s'", cases[i].name);
@@ -160,11 +157,10 @@ static void pop(struct fixture *f, const char *name, uint16_t thread)
     mt_phases_pop(&f->phases, &event);
 }
 
-static void nesting(void **state)
+TEST(nesting)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f);
     assert_int_equal(mt_phases_current(&f.phases, 0), MT_NO_PHASE);
     assert_int_equal(push(&f, "step#7", 0), 0);
@@ -190,11 +186,10 @@ static void nesting(void **state)
 }
 
 /* A range without an end ends with its parent, or with the trace. */
-static void cut_ranges(void **state)
+TEST(cut_ranges)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f);
     push(&f, "outer", 0);
     push(&f, "lost", 0);
@@ -212,13 +207,12 @@ static void cut_ranges(void **state)
 }
 
 /* Backward runs on its own threads, without ranges or with those of nodes. */
-static void threads_without_ranges_inherit(void **state)
+TEST(threads_without_ranges_inherit)
 {
     static const char node[] = "autograd::engine::evaluate_function: MmBackward0";
     struct fixture f;
     int32_t backward, inner;
 
-    (void)state;
     begin(&f);
     push(&f, "step#4", 1);
     backward = push(&f, "backward", 1);
@@ -244,12 +238,11 @@ static void threads_without_ranges_inherit(void **state)
 
 /* Two sources report the same range, or a function calls itself: there is one range, whose end is
  * the later of the two. */
-static void ranges_that_are_reported_twice(void **state)
+TEST(ranges_that_are_reported_twice)
 {
     struct fixture f;
     int32_t forward, inner;
 
-    (void)state;
     begin(&f);
     push(&f, "step#0", 1);
     forward = push(&f, "forward", 1);
@@ -274,7 +267,7 @@ static void ranges_that_are_reported_twice(void **state)
 /* A user range on another thread is no part of the main thread's work: loading continues while
  * steps begin and end. */
 /* Names of XLA contain numbers that differ between calls: reports show the module. */
-static void names_of_xla_lose_their_numbers(void **state)
+TEST(names_of_xla_lose_their_numbers)
 {
     static const char *const opened[] = {
         "TSL: XlaCompile:#module=jit_step#",
@@ -284,7 +277,6 @@ static void names_of_xla_lose_their_numbers(void **state)
         "TSL: Thunk:#name=jit(f)/x=y,hlo_op=copy.1,unique_hlo_op_id=1#"};
     struct fixture f;
 
-    (void)state;
     begin(&f);
     for (size_t i = 0; i < 5; i++)
         push(&f, opened[i], 0);
@@ -311,12 +303,11 @@ static void names_of_xla_lose_their_numbers(void **state)
     end(&f);
 }
 
-static void ranges_of_other_threads_stand_alone(void **state)
+TEST(ranges_of_other_threads_stand_alone)
 {
     struct fixture f;
     int32_t load, step;
 
-    (void)state;
     begin(&f);
     step = push(&f, "step#1", 1);
     load = push(&f, "load", 2);
@@ -333,12 +324,11 @@ static void ranges_of_other_threads_stand_alone(void **state)
 /* A range that begins on one thread and ends on another belongs to the first thread: the trace has
  * its end on that thread. Ranges that overlap without nesting are cut: the end of the outer range
  * also ends the inner one, whose own end then has no begin. */
-static void ranges_end_on_the_thread_that_began_them(void **state)
+TEST(ranges_end_on_the_thread_that_began_them)
 {
     struct fixture f;
     int32_t first, second;
 
-    (void)state;
     begin(&f);
     first = push(&f, "request 1", 1);
     second = push(&f, "request 2", 2);
@@ -358,11 +348,10 @@ static void ranges_end_on_the_thread_that_began_them(void **state)
 }
 
 /* The framework's range from another thread does not end the user's range. */
-static void plumbing_ends_alone(void **state)
+TEST(plumbing_ends_alone)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f);
     push(&f, "nccl:all_reduce", 0);
     push(&f, "optimizer", 0);
@@ -375,12 +364,11 @@ static void plumbing_ends_alone(void **state)
     end(&f);
 }
 
-static void inheritance(void **state)
+TEST(inheritance)
 {
     struct fixture f;
     int32_t a, b, own;
 
-    (void)state;
     begin(&f);
     a = push(&f, "backward", 1);
     assert_int_equal(mt_phases_current(&f.phases, 9), a); /* never seen */
@@ -399,11 +387,10 @@ static void inheritance(void **state)
 }
 
 /* Epochs are steps only if there is nothing better. */
-static void epochs(void **state)
+TEST(epochs)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f);
     push(&f, "epoch 1", 0);
     push(&f, "step 5", 0);
@@ -423,11 +410,10 @@ static void epochs(void **state)
     end(&f);
 }
 
-static void owners(void **state)
+TEST(owners)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f);
     push(&f, "step#0", 0);
     push(&f, "optimizer", 0);
@@ -442,11 +428,10 @@ static void owners(void **state)
 }
 
 /* Hostile depth and numbers: bounded, and names still match. */
-static void too_deep(void **state)
+TEST(too_deep)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < 3 * MT_PHASES_MAX_DEPTH; i++)
         push(&f, i % 2 ? "deeper" : "and deeper", 0);
@@ -465,11 +450,10 @@ static void too_deep(void **state)
     end(&f);
 }
 
-static void rewinding(void **state)
+TEST(rewinding)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f);
     for (int reading = 0; reading < 2; reading++) {
         f.seq = 0;
@@ -489,12 +473,11 @@ static void rewinding(void **state)
 }
 
 /* Compares with the naive algorithm: every window's first largest value, for random walks. */
-static void window_maxima(void **state)
+TEST(window_maxima)
 {
     enum { LENGTH = 400 };
     unsigned random = 7;
 
-    (void)state;
     for (int round = 0; round < 50; round++) {
         struct mt_peak_windows window = {0};
         uint64_t values[LENGTH], begins[LENGTH];
@@ -532,25 +515,5 @@ static void window_maxima(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(step_numbers),
-        cmocka_unit_test(paths_by_the_words_of_reports),
-        cmocka_unit_test(kinds),
-        cmocka_unit_test(nesting),
-        cmocka_unit_test(cut_ranges),
-        cmocka_unit_test(plumbing_ends_alone),
-        cmocka_unit_test(inheritance),
-        cmocka_unit_test(threads_without_ranges_inherit),
-        cmocka_unit_test(ranges_that_are_reported_twice),
-        cmocka_unit_test(names_of_xla_lose_their_numbers),
-        cmocka_unit_test(ranges_of_other_threads_stand_alone),
-        cmocka_unit_test(ranges_end_on_the_thread_that_began_them),
-        cmocka_unit_test(epochs),
-        cmocka_unit_test(owners),
-        cmocka_unit_test(too_deep),
-        cmocka_unit_test(rewinding),
-        cmocka_unit_test(window_maxima),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

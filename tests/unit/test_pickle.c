@@ -102,7 +102,7 @@ static void expect(const void *bytes, size_t length, const struct mt_pickle_hook
 }
 
 /* Each supported opcode, in the smallest pickle that needs it. */
-static void test_opcodes(void **state)
+TEST(test_opcodes)
 {
     static const struct {
         const char *bytes;
@@ -185,7 +185,6 @@ static void test_opcodes(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++)
         expect(cases[i].bytes, cases[i].length, NULL, cases[i].repr);
 }
@@ -205,7 +204,7 @@ static void expect_error(const void *bytes, size_t length, enum mt_status status
 }
 
 /* Opcodes that import, call, or refer to external data are refused, with name and position. */
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     static const struct {
         const char *bytes;
@@ -232,7 +231,6 @@ static void test_refusals(void **state)
     char text[64];
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         snprintf(text, sizeof text, "refused opcode %s:", cases[i].name);
         expect_error(cases[i].bytes, cases[i].length, MT_ERR_UNSUPPORTED, cases[i].offset, text);
@@ -240,7 +238,7 @@ static void test_refusals(void **state)
     expect_error(BYTES("\x80\x06N."), MT_ERR_UNSUPPORTED, 0, "protocol 6");
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     static const struct {
         const char *bytes;
@@ -289,18 +287,16 @@ static void test_errors(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++)
         expect_error(cases[i].bytes, cases[i].length, MT_ERR_FORMAT, cases[i].offset,
                      cases[i].text);
 }
 
 /* Text longer than the window, and text across its edge. */
-static void test_long_texts(void **state)
+TEST(test_long_texts)
 {
     size_t lengths[] = {100, 20000, 300000, 1000000}, i, j;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(lengths); i++) {
         struct mt_buf bytes = {0};
         struct mt_pickle_value root;
@@ -378,9 +374,8 @@ static void expect_converted(const void *bytes, size_t length, const char *repr,
     }
 }
 
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     expect_converted(BYTES("](}(\x8c\x01xK\x05u\x65."), "[<1:5>]", 1);
     expect_converted(BYTES("](}\x8c\x01xK\x05s\x65."), "[<1:5>]", 1);
     /* one item at a time: complete only when used */
@@ -399,7 +394,7 @@ static void test_hooks(void **state)
                      1);
 }
 
-static void test_converted_is_final(void **state)
+TEST(test_converted_is_final)
 {
     static const char *const texts[] = {"x"};
     struct recorder recorder = {0, 0};
@@ -410,7 +405,6 @@ static void test_converted_is_final(void **state)
     struct mt_pickle *pickle = NULL;
     struct mt_error error = {.text = ""};
 
-    (void)state;
     assert_int_equal(read_bytes(bytes, sizeof bytes - 1, &hooks, &pickle, &root, &error),
                      MT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "already in use"));
@@ -428,7 +422,7 @@ static enum mt_status out_of_memory(void *context, struct mt_pickle *pickle,
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "hook");
 }
 
-static void test_hook_errors(void **state)
+TEST(test_hook_errors)
 {
     struct mt_pickle_hooks hooks = {.complete = out_of_memory};
     static const char *const pickles[] = {"](}(K\x01Nu\x65.", "].", "]]\x61.", "N\x85.", "]N\x61."};
@@ -437,7 +431,6 @@ static void test_hook_errors(void **state)
     struct mt_error error;
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(pickles); i++)
         assert_int_equal(read_bytes(pickles[i], strlen(pickles[i]), &hooks, &pickle, &root, &error),
                          MT_ERR_MEMORY);
@@ -530,11 +523,10 @@ static void make_shapes(struct mt_buf *bytes)
     mt_buf_add(bytes, BYTES("e."));
 }
 
-static void test_fast_path(void **state)
+TEST(test_fast_path)
 {
     struct mt_buf bytes = {0};
 
-    (void)state;
     make_shapes(&bytes);
     assert_true(hash_all(&bytes, true) == hash_all(&bytes, false));
     mt_buf_release(&bytes);
@@ -561,7 +553,7 @@ static void check_any(const char *bytes, size_t length)
     assert_true(error.text[0] != '\0' && error.offset <= length);
 }
 
-static void test_damage(void **state)
+TEST(test_damage)
 {
     char bytes[] =
         "\x80\x04\x95\x20\0\0\0\0\0\0\0}\x94(\x8c\x01x\x94](}\x94(h\x01K\x05\x8c\x01y\x94"
@@ -570,7 +562,6 @@ static void test_damage(void **state)
     size_t length = sizeof bytes - 1, i;
     int bit;
 
-    (void)state;
     check_any(bytes, length);
     for (i = 0; i < length; i++) {
         char kept = bytes[i];
@@ -583,9 +574,8 @@ static void test_damage(void **state)
     }
 }
 
-static void test_probe(void **state)
+TEST(test_probe)
 {
-    (void)state;
     assert_true(mt_pickle_probe(BYTES("\x80\x04\x95")));
     assert_true(mt_pickle_probe(BYTES("\x80\x02}q")));
     assert_true(mt_pickle_probe(BYTES("(dp0")));
@@ -597,13 +587,5 @@ static void test_probe(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opcodes),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_errors),      cmocka_unit_test(test_long_texts),
-        cmocka_unit_test(test_hooks),       cmocka_unit_test(test_converted_is_final),
-        cmocka_unit_test(test_hook_errors), cmocka_unit_test(test_fast_path),
-        cmocka_unit_test(test_damage),      cmocka_unit_test(test_probe),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

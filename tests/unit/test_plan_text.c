@@ -117,11 +117,10 @@ static void assert_text(const char *wanted)
     mt_buf_release(&out);
 }
 
-static void fronts_of_cards(void **state)
+TEST(fronts_of_cards)
 {
     char *command[] = {(char *)"train it", (char *)"{batch}", (char *)"{tp}", NULL};
 
-    (void)state;
     make(command, true);
     assert_text("3 dry runs, and 5 from the cache, for 8 of 8 points on a simulated H200 141 GB\n"
                 "card         batch  tp     needs  to spare  most at the peak\n"
@@ -137,12 +136,11 @@ static void fronts_of_cards(void **state)
 }
 
 /* The row of an H100 is not the one that was simulated, and nothing was measured. */
-static void what_is_not_exact_is_marked(void **state)
+TEST(what_is_not_exact_is_marked)
 {
     char *command[] = {(char *)"train", (char *)"{batch}", (char *)"{tp}", NULL};
     struct mt_buf out = {0};
 
-    (void)state;
     make(command, false);
     search.combinations[0].is_exact[1] = false;
     search.combinations[0].is_contradicted = true;
@@ -173,7 +171,7 @@ static void what_is_not_exact_is_marked(void **state)
 }
 
 /* The number of devices is a column, and fewer are better. */
-static void jobs_have_devices(void **state)
+TEST(jobs_have_devices)
 {
     char *command[] = {(char *)"python3",
                        (char *)"-m",
@@ -184,7 +182,6 @@ static void jobs_have_devices(void **state)
                        NULL};
     struct mt_buf out = {0};
 
-    (void)state;
     make(command, true);
     assert_int_equal(points.run_count, 8);
     mt_plan_add_text(&out, &answer);
@@ -199,9 +196,5 @@ static void jobs_have_devices(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fronts_of_cards),
-                                       cmocka_unit_test(what_is_not_exact_is_marked),
-                                       cmocka_unit_test(jobs_have_devices)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

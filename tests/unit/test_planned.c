@@ -127,7 +127,7 @@ static void example(void)
     step(false);
 }
 
-static void the_example_of_the_document(void **unused)
+TEST(the_example_of_the_document)
 {
     /* after every memory event except the completion of a free, in order */
     static const struct level wanted[] = {
@@ -141,7 +141,6 @@ static void the_example_of_the_document(void **unused)
     const struct mt_replay_result *result;
     size_t i, at = 0;
 
-    (void)unused;
     example();
     begin();
     result = replay("planned", 0);
@@ -171,9 +170,8 @@ static void the_example_of_the_document(void **unused)
 
 /* Unplanned requests get what the arena leaves of a limit. If the arena is larger than the device,
  * all requests fail. */
-static void a_limit_is_for_both(void **unused)
+TEST(a_limit_is_for_both)
 {
-    (void)unused;
     example();
     begin();
     assert_int_equal(replay("planned", 27648 << 10)->counters.ooms, 0);
@@ -183,9 +181,8 @@ static void a_limit_is_for_both(void **unused)
     memory_source_release(&source);
 }
 
-static void options_are_those_of_the_rest(void **unused)
+TEST(options_are_those_of_the_rest)
 {
-    (void)unused;
     example();
     begin();
     assert_int_equal(replay("planned:expandable_segments:True", 0)->counters.reserved.peak,
@@ -196,11 +193,10 @@ static void options_are_those_of_the_rest(void **unused)
     memory_source_release(&source);
 }
 
-static void without_a_repeating_step_there_is_no_plan(void **unused)
+TEST(without_a_repeating_step_there_is_no_plan)
 {
     unsigned i;
 
-    (void)unused;
     count = 0;
     take('A', 1024);
     give('A');
@@ -221,13 +217,12 @@ static void without_a_repeating_step_there_is_no_plan(void **unused)
 }
 
 /* Blocks of private pools and of other streams are not in the arena. */
-static void pools_and_side_streams_are_not_planned(void **unused)
+TEST(pools_and_side_streams_are_not_planned)
 {
     const struct mt_replay_result *result;
     unsigned i;
     uint32_t id;
 
-    (void)unused;
     for (count = 0, i = 0; i < 2; i++) {
         step(true);
         take('A', 4096);
@@ -252,12 +247,11 @@ static void pools_and_side_streams_are_not_planned(void **unused)
 
 /* Steps have the same requests, but one frees later: A and B could share an address in the other
  * two steps, but must not. */
-static void lifetimes_are_the_longest_of_all_equal_steps(void **unused)
+TEST(lifetimes_are_the_longest_of_all_equal_steps)
 {
     const struct mt_replay_result *result;
     unsigned i;
 
-    (void)unused;
     for (count = 0, i = 0; i < 3; i++) {
         step(true);
         take('A', 4096);
@@ -279,12 +273,11 @@ static void lifetimes_are_the_longest_of_all_equal_steps(void **unused)
 }
 
 /* A set-up step may request a block of the same size that is never freed. */
-static void blocks_that_stay_are_not_planned(void **unused)
+TEST(blocks_that_stay_are_not_planned)
 {
     const struct mt_replay_result *result;
     unsigned i;
 
-    (void)unused;
     for (count = 0, i = 0; i < 3; i++) {
         step(true);
         take(i ? 'A' : 'S', 4096);
@@ -306,15 +299,5 @@ static void blocks_that_stay_are_not_planned(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_example_of_the_document),
-        cmocka_unit_test(a_limit_is_for_both),
-        cmocka_unit_test(options_are_those_of_the_rest),
-        cmocka_unit_test(without_a_repeating_step_there_is_no_plan),
-        cmocka_unit_test(pools_and_side_streams_are_not_planned),
-        cmocka_unit_test(lifetimes_are_the_longest_of_all_equal_steps),
-        cmocka_unit_test(blocks_that_stay_are_not_planned),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -57,11 +57,10 @@ static void assert_unpacks(const struct picture *picture, const struct mt_buf *p
     free(bytes);
 }
 
-static void pictures_are_the_same(void **state)
+TEST(pictures_are_the_same)
 {
     uint32_t *pixels = malloc(2 * MAX_PIXELS * sizeof *pixels);
 
-    (void)state;
     random_state = 7;
     for (int round = 0; round < 60; round++) {
         size_t width = 1 + xorshift_below(round % 3 ? 300 : WIDEST);
@@ -77,13 +76,12 @@ static void pictures_are_the_same(void **state)
 }
 
 /* Rows and columns of noise that repeat are stored once. */
-static void repetitions_are_found(void **state)
+TEST(repetitions_are_found)
 {
     enum { WIDTH = 600, HEIGHT = 100 };
     uint32_t *pixels = malloc(sizeof *pixels * WIDTH * HEIGHT);
     const struct picture picture = {WIDTH, HEIGHT, pixels};
 
-    (void)state;
     random_state = 8;
     for (size_t apart = 1; apart <= 3; apart++) { /* rows, runs, a pattern of 37 pixels */
         struct mt_buf packed = {0};
@@ -103,14 +101,13 @@ static void repetitions_are_found(void **state)
 }
 
 /* A distance has at most 32,768 bytes. */
-static void what_is_too_far_is_stored_again(void **state)
+TEST(what_is_too_far_is_stored_again)
 {
     enum { WIDTH = 10000, REPEATED = 900 };
     uint32_t *pixels = malloc(2 * sizeof *pixels * WIDTH);
     const struct picture picture = {WIDTH, 2, pixels};
     struct mt_buf packed = {0};
 
-    (void)state;
     random_state = 9;
     for (size_t i = 0; i < 2 * WIDTH; i++)
         pixels[i] =
@@ -123,11 +120,5 @@ static void what_is_too_far_is_stored_again(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_are_the_same),
-        cmocka_unit_test(repetitions_are_found),
-        cmocka_unit_test(what_is_too_far_is_stored_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

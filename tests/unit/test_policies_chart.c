@@ -131,7 +131,7 @@ static void check_rows(const struct mt_drawing *drawing, const struct mt_policy_
         assert_int_equal(row, table->row_count);
 }
 
-static void bars_sum_to_what_is_reserved(void **unused)
+TEST(bars_sum_to_what_is_reserved)
 {
     static struct mt_policy_table table;
     struct mt_drawing drawing;
@@ -139,7 +139,6 @@ static void bars_sum_to_what_is_reserved(void **unused)
     uint32_t round;
     size_t i;
 
-    (void)unused;
     for (round = 0; round < 60; round++) {
         fill_random(&table);
         for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
@@ -170,7 +169,7 @@ static const struct mt_op *op_with_text(const struct mt_drawing *drawing, const 
 }
 
 /* Names are not cut, cards side by side have two lines, and the caveat is complete. */
-static void words_are_whole(void **unused)
+TEST(words_are_whole)
 {
     static const struct mt_known_size near[] = {
         {"T4 16 GB", UINT64_C(15655829504)}, {"V100 16 GB", UINT64_C(16945512448)}, {NULL, 0}};
@@ -178,7 +177,6 @@ static void words_are_whole(void **unused)
     const struct mt_op *t4, *v100;
     struct mt_drawing drawing;
 
-    (void)unused;
     for (size_t i = 0; i < 2; i++) {
         begin(&table);
         add_row(&table, "pytorch:expandable_segments:True", MT_GIB, MT_GIB, MT_GIB, MT_GIB);
@@ -203,12 +201,11 @@ static void words_are_whole(void **unused)
 }
 
 /* A name that is too long breaks behind a comma, where rows are high enough. */
-static void long_options_take_two_lines(void **unused)
+TEST(long_options_take_two_lines)
 {
     static struct mt_policy_table table;
     struct mt_drawing drawing;
 
-    (void)unused;
     begin(&table);
     add_row(&table, "pytorch:expandable_segments:True,roundup_power2_divisions:16", MT_GIB, MT_GIB,
             MT_GIB, MT_GIB);
@@ -222,13 +219,12 @@ static void long_options_take_two_lines(void **unused)
 }
 
 /* Where addresses decide, a line leads from the limit of the best order to the safe limit. */
-static void limits_of_several_orders_are_a_line(void **unused)
+TEST(limits_of_several_orders_are_a_line)
 {
     static struct mt_policy_table table;
     struct mt_drawing drawing;
     const struct mt_op *row;
 
-    (void)unused;
     begin(&table);
     add_row(&table, "pytorch", MT_GIB, MT_GIB, 2 * MT_GIB, MT_GIB + 300 * MT_MIB);
     table.rows[0].fit.low_bytes = MT_GIB + 200 * MT_MIB;
@@ -243,14 +239,13 @@ static void limits_of_several_orders_are_a_line(void **unused)
     mt_policy_table_release(&table);
 }
 
-static void extremes_are_drawn(void **unused)
+TEST(extremes_are_drawn)
 {
     static const uint64_t values[] = {0, 1, MT_GIB, UINT64_MAX / 2};
     static struct mt_policy_table table;
     struct mt_drawing drawing;
     size_t i, k;
 
-    (void)unused;
     for (k = 0; k < MT_ARRAY_LEN(values); k++) {
         begin(&table);
         add_row(&table, "none", values[k], values[k], values[k], values[k]);
@@ -264,12 +259,11 @@ static void extremes_are_drawn(void **unused)
     }
 }
 
-static void others_requests_are_refused(void **unused)
+TEST(others_requests_are_refused)
 {
     static struct mt_policy_table table;
     struct mt_error error = {0};
 
-    (void)unused;
     begin(&table);
     add_row(&table, "a", 100, 110, 120, 120);
     add_row(&table, "b", 101, 110, 120, 120);
@@ -285,11 +279,10 @@ static void others_requests_are_refused(void **unused)
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
 }
 
-static void a_policy_that_refuses_is_known(void **unused)
+TEST(a_policy_that_refuses_is_known)
 {
     static struct mt_policy_table table;
 
-    (void)unused;
     begin(&table);
     add_row(&table, "a", 100, 110, 120, 120);
     add_row(&table, "b", 40, 50, 120, 120);
@@ -305,12 +298,11 @@ static void a_policy_that_refuses_is_known(void **unused)
 }
 
 /* PyTorch's default splits a restored pool as the run did. Other options omit its gaps. */
-static void omitted_gaps_are_requests_of_the_trace(void **unused)
+TEST(omitted_gaps_are_requests_of_the_trace)
 {
     static struct mt_policy_table table;
     struct mt_error error = {0};
 
-    (void)unused;
     begin(&table);
     add_row(&table, "a", 100, 110, 120, 120);
     add_row(&table, "b", 96, 110, 130, 120);
@@ -325,11 +317,10 @@ static void omitted_gaps_are_requests_of_the_trace(void **unused)
     mt_policy_table_release(&table);
 }
 
-static void twins_are_one_row(void **unused)
+TEST(twins_are_one_row)
 {
     static struct mt_policy_table table;
 
-    (void)unused;
     begin(&table);
     add_row(&table, "b", 100, 110, 150, 140);
     table.rows[0].is_own = true;
@@ -343,11 +334,10 @@ static void twins_are_one_row(void **unused)
     mt_policy_table_release(&table);
 }
 
-static void sentences_name_the_best_and_the_seemingly_bad(void **unused)
+TEST(sentences_name_the_best_and_the_seemingly_bad)
 {
     static struct mt_policy_table table;
 
-    (void)unused;
     begin(&table);
     add_row(&table, "own", 6 * MT_GIB, 6 * MT_GIB, 20 * MT_GIB, 8 * MT_GIB);
     table.rows[0].is_own = true;
@@ -375,18 +365,5 @@ static void sentences_name_the_best_and_the_seemingly_bad(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bars_sum_to_what_is_reserved),
-        cmocka_unit_test(words_are_whole),
-        cmocka_unit_test(long_options_take_two_lines),
-        cmocka_unit_test(limits_of_several_orders_are_a_line),
-        cmocka_unit_test(extremes_are_drawn),
-        cmocka_unit_test(others_requests_are_refused),
-        cmocka_unit_test(a_policy_that_refuses_is_known),
-        cmocka_unit_test(omitted_gaps_are_requests_of_the_trace),
-        cmocka_unit_test(twins_are_one_row),
-        cmocka_unit_test(sentences_name_the_best_and_the_seemingly_bad),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void example(const char *name, const char *options, uint64_t limit_bytes,
 #define EXAMPLE(name, options, limit_bytes, steps)                                                 \
     example(name, options, limit_bytes, steps, MT_ARRAY_LEN(steps))
 
-static void none_asks_the_device_each_time(void **unused)
+TEST(none_asks_the_device_each_time)
 {
     static const struct step steps[] = {
         {0, 100, 0, 100, 100, 1, NOWHERE},  {1, 3000, 0, 3100, 3100, 2, NOWHERE},
@@ -85,12 +85,11 @@ static void none_asks_the_device_each_time(void **unused)
         {1, 3000, 0, 6144, 6144, 2, NOWHERE},
     };
 
-    (void)unused;
     EXAMPLE("none", NULL, 4000 * MT_KIB, steps);
     EXAMPLE("none", "page_size=2MiB", 0, pages);
 }
 
-static void cupy_grows_by_what_is_missing(void **unused)
+TEST(cupy_grows_by_what_is_missing)
 {
     static const struct step steps[] = {
         {0, 3072, 0, 3072, 3072, 1, NOWHERE}, /* A */
@@ -104,12 +103,11 @@ static void cupy_grows_by_what_is_missing(void **unused)
         {6, 2048, 0, 7680, 6656, 5, FAILS},
     };
 
-    (void)unused;
     EXAMPLE("cupy", "limit=8MiB", 0, steps);
     EXAMPLE("cupy", NULL, 8 * MT_MIB, steps);
 }
 
-static void cuda_async_moves_pages(void **unused)
+TEST(cuda_async_moves_pages)
 {
     static const struct step steps[] = {
         {0, 10240, 0, 32768, 10240, 1, NOWHERE},
@@ -137,13 +135,12 @@ static void cuda_async_moves_pages(void **unused)
         {2, 20480, 0, 65536, 40960, 2, 0},
     };
 
-    (void)unused;
     EXAMPLE("cuda-async", NULL, 0, steps);
     EXAMPLE("cuda-async", NULL, 0, moved);
     EXAMPLE("cuda-async", "gpu=busy", 0, busy);
 }
 
-static void bfc_doubles_its_regions(void **unused)
+TEST(bfc_doubles_its_regions)
 {
     static const struct step steps0[] = {
         {0, 1000, 0, 2048, 1000, 1, NOWHERE},
@@ -161,12 +158,11 @@ static void bfc_doubles_its_regions(void **unused)
         {2, 100, 0, 6144, 6144, 1, FAILS},
     };
 
-    (void)unused;
     EXAMPLE("bfc", "preallocate=False", 0, steps0);
     EXAMPLE("bfc", "memory_fraction=0.75", 8192 * MT_KIB, steps1);
 }
 
-static void ort_keeps_streams_apart(void **unused)
+TEST(ort_keeps_streams_apart)
 {
     static const struct step steps0[] = {
         {0, 300, 1, 1024, 300, 1, NOWHERE},
@@ -188,12 +184,11 @@ static void ort_keeps_streams_apart(void **unused)
         {2, 200, 0, 900, 900, 2, 0}, /* 300 are not twice 200: all of them */
     };
 
-    (void)unused;
     EXAMPLE("ort", NULL, 0, steps0);
     EXAMPLE("ort", "arena_extend_strategy=kSameAsRequested", 0, steps1);
 }
 
-static void rmm_pool_steals_then_merges_then_doubles(void **unused)
+TEST(rmm_pool_steals_then_merges_then_doubles)
 {
     static const struct step steps0[] = {
         {0, 600, 0, 1024, 600, 1, NOWHERE},
@@ -217,12 +212,11 @@ static void rmm_pool_steals_then_merges_then_doubles(void **unused)
         {3, 2000, 0, 3000, 3000, 3, FAILS},
     };
 
-    (void)unused;
     EXAMPLE("rmm-pool", "initial_pool_size=1MiB", 0, steps0);
     EXAMPLE("rmm-pool", "initial_pool_size=0,maximum_pool_size=4MiB", 0, steps1);
 }
 
-static void rmm_binning_takes_128_blocks_a_bin(void **unused)
+TEST(rmm_binning_takes_128_blocks_a_bin)
 {
     static const struct step steps0[] = {
         {0, 1, 0, 384, 1, 2, NOWHERE}, /* 128 blocks of 1 and of 2 */
@@ -231,11 +225,10 @@ static void rmm_binning_takes_128_blocks_a_bin(void **unused)
         {3, 1, 1, 384, 3, 3, NOWHERE}, /* from the list of stream 0 */
     };
 
-    (void)unused;
     EXAMPLE("rmm-binning", "min_size_exponent=10,max_size_exponent=11", 0, steps0);
 }
 
-static void cub_uses_blocks_again_whole(void **unused)
+TEST(cub_uses_blocks_again_whole)
 {
     static const struct step steps0[] = {
         {0, 3, 0, 4, 4, 1, NOWHERE},          {1, 20, 0, 36, 36, 2, NOWHERE},
@@ -248,11 +241,10 @@ static void cub_uses_blocks_again_whole(void **unused)
         {7, 0, 0, 4136, 40, 7, NOWHERE}, /* the cache holds less than 6144 */
     };
 
-    (void)unused;
     EXAMPLE("cub", NULL, 0, steps0);
 }
 
-static void first_fit_takes_the_lowest(void **unused)
+TEST(first_fit_takes_the_lowest)
 {
     static const struct step steps0[] = {
         {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
@@ -262,11 +254,10 @@ static void first_fit_takes_the_lowest(void **unused)
         {5, 900, 0, 8192, 1900, 1, 0},
     };
 
-    (void)unused;
     EXAMPLE("first-fit", "segment=8MiB", 0, steps0);
 }
 
-static void next_fit_goes_on_from_the_last(void **unused)
+TEST(next_fit_goes_on_from_the_last)
 {
     static const struct step steps0[] = {
         {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
@@ -278,11 +269,10 @@ static void next_fit_goes_on_from_the_last(void **unused)
         {7, 900, 0, 8192, 6092, 1, 0},        /* round to the start */
     };
 
-    (void)unused;
     EXAMPLE("next-fit", "segment=8MiB", 0, steps0);
 }
 
-static void best_fit_takes_the_smallest(void **unused)
+TEST(best_fit_takes_the_smallest)
 {
     static const struct step steps0[] = {
         {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
@@ -292,11 +282,10 @@ static void best_fit_takes_the_smallest(void **unused)
         {5, 900, 0, 8192, 1900, 1, 2},
     };
 
-    (void)unused;
     EXAMPLE("best-fit", "segment=8MiB", 0, steps0);
 }
 
-static void worst_fit_takes_the_largest(void **unused)
+TEST(worst_fit_takes_the_largest)
 {
     static const struct step steps0[] = {
         {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
@@ -306,11 +295,10 @@ static void worst_fit_takes_the_largest(void **unused)
         {5, 900, 0, 8192, 1900, 1, 4},
     };
 
-    (void)unused;
     EXAMPLE("worst-fit", "segment=8MiB", 0, steps0);
 }
 
-static void buddy_halves_and_merges(void **unused)
+TEST(buddy_halves_and_merges)
 {
     static const struct step steps0[] = {
         {0, 300, 0, 2048, 512, 1, NOWHERE},  {1, 600, 0, 2048, 1536, 1, NOWHERE},
@@ -319,11 +307,10 @@ static void buddy_halves_and_merges(void **unused)
         {3, 1000, 0, 2048, 2048, 1, 0},      {4, 3000, 0, 6144, 6144, 2, NOWHERE},
     };
 
-    (void)unused;
     EXAMPLE("buddy", NULL, 0, steps0);
 }
 
-static void segregated_has_slabs_of_classes(void **unused)
+TEST(segregated_has_slabs_of_classes)
 {
     static const struct step steps0[] = {
         {0, 300, 0, 2048, 320, 1, NOWHERE}, /* the class of 320: six to a slab */
@@ -334,11 +321,10 @@ static void segregated_has_slabs_of_classes(void **unused)
         {4, 0, 0, 4096, 1088, 3, NOWHERE},
     };
 
-    (void)unused;
     EXAMPLE("segregated", NULL, 0, steps0);
 }
 
-static void tlsf_rounds_up_to_a_class(void **unused)
+TEST(tlsf_rounds_up_to_a_class)
 {
     static const struct step steps0[] = {
         {0, 1000, 0, 2048, 1000, 1, NOWHERE},
@@ -348,11 +334,10 @@ static void tlsf_rounds_up_to_a_class(void **unused)
         {3, 990, 0, 4096, 2485, 2, 0},       /* the class of 992 and more holds A's */
     };
 
-    (void)unused;
     EXAMPLE("tlsf", NULL, 0, steps0);
 }
 
-static void paged_stitches_pages(void **unused)
+TEST(paged_stitches_pages)
 {
     static const struct step steps0[] = {
         {0, 3000, 0, 4096, 4096, 2, NOWHERE},
@@ -366,11 +351,10 @@ static void paged_stitches_pages(void **unused)
         {5, 4000, 0, 12288, 12288, 6, NOWHERE}, /* A's other page and B's */
     };
 
-    (void)unused;
     EXAMPLE("paged", NULL, 0, steps0);
 }
 
-static void rmm_arena_lends_superblocks(void **unused)
+TEST(rmm_arena_lends_superblocks)
 {
     static const struct step steps[] = {
         {0, 300, 0, 8192, 300, 1, NOWHERE},   /* stream 0 gets a superblock of 1024 */
@@ -385,7 +369,6 @@ static void rmm_arena_lends_superblocks(void **unused)
         {5, 5000, 0, 8192, 7000, 1, 2},
     };
 
-    (void)unused;
     EXAMPLE("rmm-arena", "arena_size=8MiB", 0, steps);
 }
 
@@ -398,9 +381,8 @@ static void check_spelling(const char *name, const char *options, const char *sp
     policy_bench_close(&bench);
 }
 
-static void options_are_spelled_canonically(void **unused)
+TEST(options_are_spelled_canonically)
 {
-    (void)unused;
     check_spelling("none", NULL, "none");
     check_spelling("none", "page_size=512", "none");
     check_spelling("none", "page_size:2MiB", "none:page_size=2MiB");
@@ -417,7 +399,7 @@ static void options_are_spelled_canonically(void **unused)
     check_spelling("cub", "max_bin=9", "cub:max_bin=9");
 }
 
-static void wrong_options_are_refused(void **unused)
+TEST(wrong_options_are_refused)
 {
     static const char *const wrong[][2] = {
         {"none", "page_size=100"},
@@ -443,7 +425,6 @@ static void wrong_options_are_refused(void **unused)
     struct mt_device_model device;
     size_t i;
 
-    (void)unused;
     mt_device_init(&device, 0, 0, false);
     for (i = 0; i < MT_ARRAY_LEN(wrong); i++) {
         const struct mt_policy_ops *ops = mt_policy_find(wrong[i][0], strlen(wrong[i][0]));
@@ -463,27 +444,5 @@ static void wrong_options_are_refused(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(none_asks_the_device_each_time),
-        cmocka_unit_test(cupy_grows_by_what_is_missing),
-        cmocka_unit_test(cuda_async_moves_pages),
-        cmocka_unit_test(bfc_doubles_its_regions),
-        cmocka_unit_test(ort_keeps_streams_apart),
-        cmocka_unit_test(rmm_pool_steals_then_merges_then_doubles),
-        cmocka_unit_test(rmm_binning_takes_128_blocks_a_bin),
-        cmocka_unit_test(cub_uses_blocks_again_whole),
-        cmocka_unit_test(first_fit_takes_the_lowest),
-        cmocka_unit_test(next_fit_goes_on_from_the_last),
-        cmocka_unit_test(best_fit_takes_the_smallest),
-        cmocka_unit_test(worst_fit_takes_the_largest),
-        cmocka_unit_test(buddy_halves_and_merges),
-        cmocka_unit_test(segregated_has_slabs_of_classes),
-        cmocka_unit_test(tlsf_rounds_up_to_a_class),
-        cmocka_unit_test(paged_stitches_pages),
-        cmocka_unit_test(rmm_arena_lends_superblocks),
-        cmocka_unit_test(options_are_spelled_canonically),
-        cmocka_unit_test(wrong_options_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

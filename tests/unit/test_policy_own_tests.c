@@ -61,19 +61,18 @@ static void play(const char *name, const char *options, uint64_t limit_bytes,
 #define PLAY(name, options, limit_bytes, steps)                                                    \
     play(name, options, limit_bytes, steps, MT_ARRAY_LEN(steps))
 
-static void rmm_pool_force_growth(void **unused)
+TEST(rmm_pool_force_growth)
 {
     static const struct step without_maximum[] = {
         {0, 1000, 0, ANY, 0}, {1, 4000, 0, ANY, 0}, {2, 500, 0, ANY, 0}, {3, 2000, 0, FAILS, 0}};
     static const struct step with_maximum[] = {
         {0, 1000, 0, ANY, 0}, {1, 4000, 0, FAILS, 0}, {2, 500, 0, ANY, 0}, {3, 2000, 0, ANY, 0}};
 
-    (void)unused;
     PLAY("rmm-pool", "initial_pool_size=0", 6000, without_maximum);
     PLAY("rmm-pool", "initial_pool_size=0,maximum_pool_size=8192", 6000, with_maximum);
 }
 
-static void rmm_pool_sizes(void **unused)
+TEST(rmm_pool_sizes)
 {
     static const struct step one[] = {{0, 1000, 0, ANY, 0}};
     static const struct step two_large[] = {{0, 256 * MT_MIB, 0, ANY, 0},
@@ -83,20 +82,18 @@ static void rmm_pool_sizes(void **unused)
     static const struct step after_a_stream[] = {
         {0, 10000, 1, ANY, 0}, {0, 0, 1, ANY, 0}, {1, 10000, 0, SAME_AS, 0}};
 
-    (void)unused;
     PLAY("rmm-pool", "initial_pool_size=1000192,maximum_pool_size=1000192", 0, one);
     PLAY("rmm-pool", "initial_pool_size=512MiB", 1024 * MT_MIB, two_large);
     PLAY("rmm-pool", "initial_pool_size=0", 0, after_a_stream);
 }
 
-static void rmm_pool_maximum_below_initial(void **unused)
+TEST(rmm_pool_maximum_below_initial)
 {
     struct policy_bench bench;
     struct mt_policy *policy = NULL;
     struct mt_trace_header header = {0};
     struct mt_error error;
 
-    (void)unused;
     policy_bench_open(&bench, "rmm-pool", "initial_pool_size=0", 0);
     assert_int_equal(
         mt_policy_create(bench.ops,
@@ -108,7 +105,7 @@ static void rmm_pool_maximum_below_initial(void **unused)
     policy_bench_close(&bench);
 }
 
-static void rmm_arena_first_fit_and_coalescing(void **unused)
+TEST(rmm_arena_first_fit_and_coalescing)
 {
     static const struct step first_fit[] = {
         {0, 1024, 0, AT, 0}, {1, 2048, 0, AT, 1024}, {0, 0, 0, ANY, 0}, {2, 512, 0, AT, 0}};
@@ -132,7 +129,6 @@ static void rmm_arena_first_fit_and_coalescing(void **unused)
                                        {2, MT_MIB / 2, 0, AT, MT_MIB / 2},
                                        {3, MT_MIB / 2 + 1, 0, FAILS, 0}};
 
-    (void)unused;
     PLAY("rmm-arena", "arena_size=1MiB", 0, first_fit);
     PLAY("rmm-arena", "arena_size=1MiB", 0, after_full);
     PLAY("rmm-arena", "arena_size=1MiB", 0, next);
@@ -141,7 +137,7 @@ static void rmm_arena_first_fit_and_coalescing(void **unused)
     PLAY("rmm-arena", "arena_size=1MiB", 0, fits);
 }
 
-static void rmm_arena_global(void **unused)
+TEST(rmm_arena_global)
 {
     static const struct step acquire[] = {{0, 256, 1, AT, 0},
                                           {1, 1024, 2, AT, MT_MIB},
@@ -157,14 +153,13 @@ static void rmm_arena_global(void **unused)
                                            {1, 0, 0, ANY, 0},
                                            {2, 4 * MT_MIB, 0, AT, 0}};
 
-    (void)unused;
     PLAY("rmm-arena", "arena_size=4MiB", 0, acquire);
     PLAY("rmm-arena", "arena_size=4MiB", 0, again);
     PLAY("rmm-arena", "arena_size=4MiB", 0, too_large);
     PLAY("rmm-arena", "arena_size=4MiB", 0, align_up);
 }
 
-static void rmm_arena_of_a_stream(void **unused)
+TEST(rmm_arena_of_a_stream)
 {
     static const struct step allocate[] = {{0, MT_MIB, 1, AT, 0}, {1, 256, 1, AT, MT_MIB}};
     static const struct step deallocate[] = {{0, MT_MIB, 1, AT, 0},
@@ -183,7 +178,6 @@ static void rmm_arena_of_a_stream(void **unused)
                                        {1, 0, 1, ANY, 0},
                                        {2, 2048, 1, AT, 0}};
 
-    (void)unused;
     PLAY("rmm-arena", "arena_size=4MiB", 0, allocate);
     PLAY("rmm-arena", "arena_size=4MiB", 0, deallocate);
     PLAY("rmm-arena", "arena_size=4MiB", 0, previous);
@@ -191,7 +185,7 @@ static void rmm_arena_of_a_stream(void **unused)
     PLAY("rmm-arena", "arena_size=4MiB", 0, both);
 }
 
-static void rmm_arena_defragments(void **unused)
+TEST(rmm_arena_defragments)
 {
     static const struct step one_stream[] = {{0, MT_MIB, 1, AT, 0},
                                              {1, MT_MIB, 1, AT, MT_MIB},
@@ -212,20 +206,18 @@ static void rmm_arena_defragments(void **unused)
         {3, 32 * MT_KIB, 3, ANY, 0}, {0, 0, 1, ANY, 0},
         {2, 0, 3, ANY, 0},           {3, 0, 3, ANY, 0}};
 
-    (void)unused;
     PLAY("rmm-arena", "arena_size=4MiB", 0, one_stream);
     PLAY("rmm-arena", "arena_size=4MiB", 0, four_streams);
     PLAY("rmm-arena", "arena_size=2MiB", 0, freed_after_it_moved);
 }
 
-static void rmm_fixed_size_keeps_what_it_took(void **unused)
+TEST(rmm_fixed_size_keeps_what_it_took)
 {
     struct mt_policy_block blocks[16];
     struct policy_bench bench;
     uint64_t reserved;
     size_t i;
 
-    (void)unused;
     policy_bench_open(&bench, "rmm-binning", "min_size_exponent=10,max_size_exponent=10", 0);
     for (i = 0; i < MT_ARRAY_LEN(blocks); i++) {
         assert_int_equal(policy_bench_take(&bench, 512, (uint32_t)i % 4, &blocks[i]), MT_OK);
@@ -295,12 +287,11 @@ static void exercise_coalescing(const char *name, const char *options, uint64_t 
     policy_bench_close(&bench);
 }
 
-static void ort_arena(void **unused)
+TEST(ort_arena)
 {
     static const struct step too_much[] = {{0, 256, 0, ANY, 0}, {1, 4 * MT_MIB, 0, FAILS, 0}};
     static const struct step backoff[] = {{0, 1024, 0, FAILS, 0}};
 
-    (void)unused;
     no_dups("ort", "gpu_mem_limit=1GiB");
     exercise_coalescing("ort", "gpu_mem_limit=1GiB", 32 * MT_MIB);
     PLAY("ort", "gpu_mem_limit=1MiB", 0, too_much);
@@ -308,7 +299,7 @@ static void ort_arena(void **unused)
 }
 
 /* TwoStreamAllocation, up to the point where a stream releases its chunks. */
-static void ort_two_streams(void **unused)
+TEST(ort_two_streams)
 {
     static const struct step steps[] = {
         {0, 4096, 1, ANY, 0},    {1, 4096, 2, ANY, 0}, {0, 0, 1, ANY, 0},
@@ -316,15 +307,13 @@ static void ort_two_streams(void **unused)
         {4, 4096, 1, NOT_AS, 1},
     };
 
-    (void)unused;
     PLAY("ort", NULL, 0, steps);
 }
 
-static void tensorflow_arena(void **unused)
+TEST(tensorflow_arena)
 {
     static const struct step too_much[] = {{0, 256, 0, ANY, 0}, {1, 8 * MT_MIB, 0, FAILS, 0}};
 
-    (void)unused;
     no_dups("bfc", "memory_fraction=1");
     exercise_coalescing("bfc", "memory_fraction=1", 40 * MT_MIB);
     PLAY("bfc", "memory_fraction=1", 2 * MT_MIB, too_much);
@@ -346,12 +335,12 @@ static void fill_regions(struct policy_bench *bench, const char *options, uint64
         policy_bench_give(bench, &blocks[i]);
 }
 
-static void tensorflow_regions(void **unused)
+TEST(tensorflow_regions)
 {
     struct policy_bench bench;
     struct mt_policy_block block;
 
-    (void)unused; /* PhysicalAllocatorOomsFragmentation */
+    /* PhysicalAllocatorOomsFragmentation */
     fill_regions(&bench, "memory_fraction=1,preallocate=False", 512 * MT_MIB);
     assert_int_equal(policy_bench_take(&bench, 508 * MT_MIB, 0, &block), MT_ERR_DEVICE_OOM);
     policy_bench_close(&bench);
@@ -366,12 +355,11 @@ static void tensorflow_regions(void **unused)
 }
 
 /* ForceAllowGrowth: checks the length of the first region. */
-static void tensorflow_first_region(void **unused)
+TEST(tensorflow_first_region)
 {
     struct policy_bench bench;
     struct mt_policy_block block;
 
-    (void)unused;
     policy_bench_open(&bench, "bfc", "memory_fraction=1,preallocate=False", 2048 * MT_MIB);
     assert_int_equal(policy_bench_take(&bench, 1, 0, &block), MT_OK);
     assert_int_equal(policy_bench_counters(&bench)->reserved.now, 2 * MT_MIB);
@@ -384,21 +372,5 @@ static void tensorflow_first_region(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rmm_pool_force_growth),
-        cmocka_unit_test(rmm_pool_sizes),
-        cmocka_unit_test(rmm_pool_maximum_below_initial),
-        cmocka_unit_test(rmm_arena_first_fit_and_coalescing),
-        cmocka_unit_test(rmm_arena_global),
-        cmocka_unit_test(rmm_arena_of_a_stream),
-        cmocka_unit_test(rmm_arena_defragments),
-        cmocka_unit_test(rmm_fixed_size_keeps_what_it_took),
-        cmocka_unit_test(ort_arena),
-        cmocka_unit_test(ort_two_streams),
-        cmocka_unit_test(tensorflow_arena),
-        cmocka_unit_test(tensorflow_regions),
-        cmocka_unit_test(tensorflow_first_region),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -95,11 +95,10 @@ static void expect_exact(struct mt_event *events, size_t count, uint64_t restore
     }
 }
 
-static void blocks_go_where_the_checkpoint_has_them(void **unused)
+TEST(blocks_go_where_the_checkpoint_has_them)
 {
     struct mt_event events[] = {CAPTURE, TILE_FIRST, TILE_SECOND, ALLOC(A_ADDR, 5), FREE(B_ADDR)};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 1);
     assert_int_equal(summary.devices[0].restores.blocks, 2);
     assert_int_equal(summary.devices[0].restores.gaps, 2);
@@ -119,25 +118,23 @@ static void blocks_go_where_the_checkpoint_has_them(void **unused)
      .pool = POOL},                                                                                \
         ALLOC(A_ADDR + 4 * MT_MIB, 6), FREE(A_ADDR)
 
-static void a_block_goes_where_the_program_wants_it(void **unused)
+TEST(a_block_goes_where_the_program_wants_it)
 {
     struct mt_event events[] = {CAPTURE, CHOSEN(MT_EVENT_GAP), ALLOC(A_ADDR, 4)};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 0);
     assert_int_equal(summary.devices[0].counters.allocations, 6); /* the gap is one of them */
 }
 
 /* Best fit uses the smaller free block. */
-static void without_the_mark_it_is_an_ordinary_request(void **unused)
+TEST(without_the_mark_it_is_an_ordinary_request)
 {
     struct mt_event events[] = {CAPTURE, CHOSEN(0)};
 
-    (void)unused;
     assert_false(run(events, MT_ARRAY_LEN(events), "pytorch", 1)->verify.exact);
 }
 
-static void another_pool_lacks_the_address(void **unused)
+TEST(another_pool_lacks_the_address)
 {
     struct mt_event events[] = {CAPTURE, CHOSEN(MT_EVENT_GAP)};
     const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:20"};
@@ -145,7 +142,6 @@ static void another_pool_lacks_the_address(void **unused)
     const struct mt_replay_result *result = &summary.devices[0];
     struct mt_error error;
 
-    (void)unused;
     memory_source_init(&source, events, MT_ARRAY_LEN(events), 1);
     assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
     memory_source_release(&source);
@@ -156,7 +152,7 @@ static void another_pool_lacks_the_address(void **unused)
 }
 
 /* Searches among many free blocks end, which is no statement about the pool. */
-static void a_search_that_ends_is_counted_apart(void **unused)
+TEST(a_search_that_ends_is_counted_apart)
 {
     enum { FREE_BLOCKS = 300, SEARCHES = 300, MOST = 4 * FREE_BLOCKS + 3 * SEARCHES };
     static struct mt_event events[MOST];
@@ -166,7 +162,6 @@ static void a_search_that_ends_is_counted_apart(void **unused)
     struct mt_error error;
     size_t count = 0;
 
-    (void)unused;
     for (int i = 0; i < FREE_BLOCKS; i++) {
         events[count++] = TAKE(i, 20);
         events[count++] = ALLOC(AT(i), 20);
@@ -188,72 +183,65 @@ static void a_search_that_ends_is_counted_apart(void **unused)
 }
 
 /* The start of a free block needs no gap. */
-static void the_start_of_a_free_block_needs_no_gap(void **unused)
+TEST(the_start_of_a_free_block_needs_no_gap)
 {
     struct mt_event events[] = {CAPTURE, ALLOC(A_ADDR, 6)};
 
-    (void)unused;
     assert_false(run(events, MT_ARRAY_LEN(events), "pytorch", 1)->verify.exact);
     events[CAPTURE_EVENTS].flags = MT_EVENT_AT_ADDRESS;
     expect_exact(events, MT_ARRAY_LEN(events), 0);
 }
 
 /* As for a graph without outputs: best fit uses the lower of two equal segments. */
-static void a_pool_is_restored_to_empty(void **unused)
+TEST(a_pool_is_restored_to_empty)
 {
     struct mt_event events[] = {TAKE(0, 20),      ALLOC(AT(0), 20), TAKE(1, 20),
                                 ALLOC(AT(1), 20), FREE(AT(0)),      FREE(AT(1)),
                                 ALLOC(AT(1), 20), FREE(AT(1)),      ALLOC(AT(0), 20),
                                 FREE(AT(0)),      ALLOC(AT(0), 5)};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 1);
     assert_int_equal(summary.devices[0].restores.blocks, 0);
     assert_int_equal(summary.devices[0].restores.gaps, 2);
 }
 
-static void the_order_of_segments_is_the_allocators(void **unused)
+TEST(the_order_of_segments_is_the_allocators)
 {
     struct mt_event events[] = {CAPTURE, TILE_SECOND, TILE_FIRST};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 1);
 }
 
-static void a_pool_may_be_restored_repeatedly(void **unused)
+TEST(a_pool_may_be_restored_repeatedly)
 {
     struct mt_event events[] = {CAPTURE,      TILE_FIRST, TILE_SECOND, FREE(B_ADDR),
                                 FREE(C_ADDR), TILE_FIRST, TILE_SECOND};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 2);
 }
 
-static void a_block_that_dies_at_once_is_no_gap(void **unused)
+TEST(a_block_that_dies_at_once_is_no_gap)
 {
     struct mt_event events[] = {CAPTURE, TILE_SECOND, TILE_FIRST, FREE(B_ADDR), ALLOC(A_ADDR, 14)};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 1);
     assert_int_equal(summary.devices[0].restores.blocks, 2);
 }
 
-static void segments_made_after_the_checkpoint_are_not_tiled(void **unused)
+TEST(segments_made_after_the_checkpoint_are_not_tiled)
 {
     struct mt_event events[] = {CAPTURE,    TAKE(2, 30), ALLOC(AT(2), 30), FREE(AT(2)),
                                 TILE_FIRST, TILE_SECOND, ALLOC(AT(2), 30)};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 1);
 }
 
-static void a_flush_before_a_restore_is_the_programs(void **unused)
+TEST(a_flush_before_a_restore_is_the_programs)
 {
     struct mt_event events[] = {TAKE(5, 20), ALLOC(AT(5), 20), FREE(AT(5)), CAPTURE,
                                 GIVE(5, 20), TILE_FIRST,       TILE_SECOND};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < 4; i++)
         events[i].pool = 0;
     events[4 + CAPTURE_EVENTS].pool = 0;
@@ -264,26 +252,24 @@ static void a_flush_before_a_restore_is_the_programs(void **unused)
 
 /* Only at the end of the group does the pool have no more segments than the checkpoint, but its
  * request is already served. The next restore is found. */
-static void a_request_that_was_served_ahead_begins_no_restore(void **unused)
+TEST(a_request_that_was_served_ahead_begins_no_restore)
 {
     struct mt_event events[] = {TAKE(5, 20),  ALLOC(AT(5), 20), FREE(AT(5)), CAPTURE,
                                 GIVE(5, 20),  TILE_FIRST,       TILE_SECOND, FREE(B_ADDR),
                                 FREE(C_ADDR), TILE_FIRST,       TILE_SECOND};
     const struct mt_replay_result *result = run(events, MT_ARRAY_LEN(events), "pytorch", 64);
 
-    (void)unused;
     assert_int_equal(result->restores.restores, 1);
     assert_int_equal(result->restores.blocks, 2);
     assert_int_equal(result->restores.gaps, 2);
 }
 
-static void under_other_options_blocks_keep_their_simulated_place(void **unused)
+TEST(under_other_options_blocks_keep_their_simulated_place)
 {
     struct mt_event events[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
     const struct mt_replay_result *result =
         run(events, MT_ARRAY_LEN(events), "pytorch:expandable_segments:True", 5);
 
-    (void)unused;
     assert_int_equal(result->restores.restores, 1);
     assert_int_equal(result->restores.blocks, 2);
     assert_int_equal(result->restores.unplaced, 0);
@@ -296,12 +282,11 @@ static void under_other_options_blocks_keep_their_simulated_place(void **unused)
     assert_int_equal(result->counters.reserved.peak, 40 * MT_MIB);
 }
 
-static void other_allocators_have_no_checkpoints(void **unused)
+TEST(other_allocators_have_no_checkpoints)
 {
     struct mt_event events[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
     const struct mt_replay_result *result = run(events, MT_ARRAY_LEN(events), "none", 5);
 
-    (void)unused;
     assert_int_equal(result->restores.unplaced, 2);
     assert_int_equal(result->restores.gaps_left_out, 2);
     assert_int_equal(result->counters.allocations, 5);
@@ -314,21 +299,19 @@ static void other_allocators_have_no_checkpoints(void **unused)
 
 /* C fills the second segment, as it did when alone. The first segment, which is older, is omitted.
  */
-static void an_ordinary_request_for_a_whole_segment_is_no_restore(void **unused)
+TEST(an_ordinary_request_for_a_whole_segment_is_no_restore)
 {
     struct mt_event events[] = {CAPTURE, ALLOC(C_ADDR, 12)};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 0);
 }
 
 /* A program that allocates the only buffer of its pool in each iteration. */
-static void a_buffer_that_is_made_again_is_no_restore(void **unused)
+TEST(a_buffer_that_is_made_again_is_no_restore)
 {
     struct mt_event events[] = {TAKE(0, 64),      ALLOC(AT(0), 64), FREE(AT(0)),
                                 ALLOC(AT(0), 64), FREE(AT(0)),      ALLOC(AT(0), 64)};
 
-    (void)unused;
     expect_exact(events, MT_ARRAY_LEN(events), 0);
 }
 
@@ -340,7 +323,7 @@ static void expect_none(struct mt_event *events, size_t count)
     assert_int_equal(result->restores.restores, 0);
 }
 
-static void similar_sequences_are_no_restore(void **unused)
+TEST(similar_sequences_are_no_restore)
 {
     struct mt_event whole[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
     struct mt_event other_stack[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
@@ -363,7 +346,6 @@ static void similar_sequences_are_no_restore(void **unused)
         FREE(END_ADDR), FREE(A_ADDR),     TILE_SECOND};
     struct mt_event inhabited[] = {CAPTURE, TILE_SECOND, TILE_FIRST};
 
-    (void)unused;
     other_stack[CAPTURE_EVENTS + 1].stack = STACK + 1;
     odd_size[CAPTURE_EVENTS].size_bytes -= 1;
     inhabited[CAPTURE_EVENTS - 2].addr = inhabited[CAPTURE_EVENTS - 1].addr = AT(9); /* C lives */
@@ -380,13 +362,12 @@ static void similar_sequences_are_no_restore(void **unused)
     expect_exact(whole, MT_ARRAY_LEN(whole), 1);
 }
 
-static void without_stacks_two_tiles_prove_nothing(void **unused)
+TEST(without_stacks_two_tiles_prove_nothing)
 {
     struct mt_event two[] = {TAKE(0, 12), ALLOC(AT(0), 12), FREE(AT(0)), ALLOC(AT(0), 12)};
     struct mt_event four[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(two); i++)
         two[i].stack = MT_NO_ID;
     for (i = 0; i < MT_ARRAY_LEN(four); i++)
@@ -397,7 +378,7 @@ static void without_stacks_two_tiles_prove_nothing(void **unused)
 
 /* A MemPool of 12, 12 and 12 MiB that is filled again by the same requests. A restore would request
  * the 3.5 MiB of a block where the program had requested less. */
-static void a_pool_that_is_filled_again_is_no_restore(void **unused)
+TEST(a_pool_that_is_filled_again_is_no_restore)
 {
     struct mt_event again[] = {TAKE(0, 12), ALLOC(AT(0), 12), TAKE(1, 12),      ALLOC(AT(1), 12),
                                TAKE(2, 12), ALLOC(AT(2), 12), FREE(AT(0)),      FREE(AT(1)),
@@ -405,7 +386,6 @@ static void a_pool_that_is_filled_again_is_no_restore(void **unused)
     enum { LAST_OF_FIRST = 5 };
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(again); i++)
         again[i].stack = MT_NO_ID;
     expect_exact(again, MT_ARRAY_LEN(again), 0);
@@ -418,7 +398,7 @@ static void a_pool_that_is_filled_again_is_no_restore(void **unused)
 }
 
 /* Omitted segments are counted, and the result has the count. */
-static void segments_beyond_the_bound_are_counted(void **unused)
+TEST(segments_beyond_the_bound_are_counted)
 {
     enum { BEYOND = 3, COUNT = MT_MAX_SEGMENT_TRACKS + BEYOND };
     struct mt_event *events = calloc(COUNT, sizeof *events);
@@ -426,7 +406,6 @@ static void segments_beyond_the_bound_are_counted(void **unused)
     struct memory_source source;
     struct mt_error error;
 
-    (void)unused;
     assert_non_null(events);
     for (size_t i = 0; i < COUNT; i++) {
         events[i] = event(MT_EVENT_SEGMENT_ALLOC, BASE + i * 2 * MT_MIB, 2);
@@ -441,14 +420,13 @@ static void segments_beyond_the_bound_are_counted(void **unused)
 }
 
 /* If there are more moments than are kept, live blocks are still known. */
-static void old_moments_are_forgotten(void **unused)
+TEST(old_moments_are_forgotten)
 {
     struct mt_pool_tracks tracks = {0};
     struct mt_block_track track = {.addr = BASE, .block_bytes = 512, .pool = POOL};
     const char *why = "";
     uint32_t i, first;
 
-    (void)unused;
     mt_pool_tracks_begin(&tracks, &track);
     first = tracks.now;
     for (i = 1; i <= 300000; i++) {
@@ -465,13 +443,12 @@ static void old_moments_are_forgotten(void **unused)
 }
 
 /* A walk to ever earlier moments finds the same as a search from the newest block. */
-static void a_walk_back_goes_on_where_it_stopped(void **unused)
+TEST(a_walk_back_goes_on_where_it_stopped)
 {
     struct mt_pool_tracks tracks = {0};
     struct mt_block_track track = {.addr = BASE, .block_bytes = 512, .pool = POOL};
     uint32_t id, moment, found = 0;
 
-    (void)unused;
     for (track.size_bytes = 1; track.size_bytes <= 20; track.size_bytes++) {
         mt_pool_tracks_begin(&tracks, &track);
         mt_pool_tracks_end(&tracks, BASE);
@@ -492,31 +469,5 @@ static void a_walk_back_goes_on_where_it_stopped(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_go_where_the_checkpoint_has_them),
-        cmocka_unit_test(a_block_goes_where_the_program_wants_it),
-        cmocka_unit_test(without_the_mark_it_is_an_ordinary_request),
-        cmocka_unit_test(another_pool_lacks_the_address),
-        cmocka_unit_test(a_search_that_ends_is_counted_apart),
-        cmocka_unit_test(the_start_of_a_free_block_needs_no_gap),
-        cmocka_unit_test(a_pool_is_restored_to_empty),
-        cmocka_unit_test(the_order_of_segments_is_the_allocators),
-        cmocka_unit_test(a_pool_may_be_restored_repeatedly),
-        cmocka_unit_test(a_block_that_dies_at_once_is_no_gap),
-        cmocka_unit_test(segments_made_after_the_checkpoint_are_not_tiled),
-        cmocka_unit_test(a_flush_before_a_restore_is_the_programs),
-        cmocka_unit_test(a_request_that_was_served_ahead_begins_no_restore),
-        cmocka_unit_test(under_other_options_blocks_keep_their_simulated_place),
-        cmocka_unit_test(other_allocators_have_no_checkpoints),
-        cmocka_unit_test(an_ordinary_request_for_a_whole_segment_is_no_restore),
-        cmocka_unit_test(a_buffer_that_is_made_again_is_no_restore),
-        cmocka_unit_test(similar_sequences_are_no_restore),
-        cmocka_unit_test(without_stacks_two_tiles_prove_nothing),
-        cmocka_unit_test(a_pool_that_is_filled_again_is_no_restore),
-        cmocka_unit_test(segments_beyond_the_bound_are_counted),
-        cmocka_unit_test(old_moments_are_forgotten),
-        cmocka_unit_test(a_walk_back_goes_on_where_it_stopped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

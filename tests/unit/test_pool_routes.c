@@ -61,11 +61,10 @@ static bool means(const char *text, const struct mt_event *request, const char *
     return first;
 }
 
-static void sizes_are_compared_as_written(void **unused)
+TEST(sizes_are_compared_as_written)
 {
     struct mt_event request = event(MT_EVENT_ALLOC, 4096, MT_MIB);
 
-    (void)unused;
     begin(&request, 1);
     assert_true(means("size>=1MiB", &request, NULL));
     assert_true(means("size<=1MiB", &request, NULL));
@@ -80,12 +79,11 @@ static void sizes_are_compared_as_written(void **unused)
     memory_source_release(&source);
 }
 
-static void a_site_is_any_frame(void **unused)
+TEST(a_site_is_any_frame)
 {
     struct mt_event request = event(MT_EVENT_ALLOC, 4096, 100), sibling = request, bare = request;
     uint32_t outer;
 
-    (void)unused;
     begin(&request, 1);
     outer = stack_id(MT_NO_ID, "main", "run.py", 7);
     request.stack = stack_id(outer, "embedding", "/lib/functional.py", 25);
@@ -105,11 +103,10 @@ static void a_site_is_any_frame(void **unused)
     memory_source_release(&source);
 }
 
-static void conditions_hold_together(void **unused)
+TEST(conditions_hold_together)
 {
     struct mt_event request = event(MT_EVENT_ALLOC, 4096, 5000);
 
-    (void)unused;
     begin(&request, 1);
     request.stack = stack_id(MT_NO_ID, "a,b", "f.py", 1);
     assert_true(means("site=~a,size>4000,size<6000,phase=~step#3/for", &request, "step#3/forward"));
@@ -122,7 +119,7 @@ static void conditions_hold_together(void **unused)
     memory_source_release(&source);
 }
 
-static void what_is_no_selector_is_refused(void **unused)
+TEST(what_is_no_selector_is_refused)
 {
     static const char *const wrong[] = {
         "",        "embedding",      "site=embedding",  "site=~",
@@ -131,7 +128,6 @@ static void what_is_no_selector_is_refused(void **unused)
     struct mt_request_selector *selector;
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(wrong); i++) {
         if (mt_request_selector_new(wrong[i], &selector, &error) != MT_ERR_USAGE)
             fail_msg("'%s' was taken", wrong[i]);
@@ -157,14 +153,13 @@ static const struct mt_replay_result *replay(const char *policy, uint64_t limit_
 
 /* 3 MiB need a segment of 20 MiB; 1 MiB and 100 B share one of 2 MiB. In separate pools, each
  * request has its own segment. */
-static void pools_do_not_share(void **unused)
+TEST(pools_do_not_share)
 {
     struct mt_event events[] = {
         event(MT_EVENT_ALLOC, 0x1000, 3 * MT_MIB), event(MT_EVENT_ALLOC, 0x2000, 3 * MT_MIB),
         event(MT_EVENT_ALLOC, 0x3000, MT_MIB - 512), event(MT_EVENT_ALLOC, 0x4000, 100)};
     const struct mt_replay_result *result;
 
-    (void)unused;
     begin(events, MT_ARRAY_LEN(events));
     events[0].stack = stack_id(MT_NO_ID, "embedding", "f.py", 1);
     result = replay("pytorch", 0);
@@ -188,7 +183,7 @@ static void pools_do_not_share(void **unused)
 }
 
 /* Requests of private pools, and blocks that existed before, stay where they are. */
-static void only_requests_of_the_default_pool_move(void **unused)
+TEST(only_requests_of_the_default_pool_move)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 0x100000000, 2 * MT_MIB),
                                 event(MT_EVENT_ALLOC, 0x100000000, 77),
@@ -197,7 +192,6 @@ static void only_requests_of_the_default_pool_move(void **unused)
     const struct mt_replay_result *result;
     uint32_t pool;
 
-    (void)unused;
     begin(events, MT_ARRAY_LEN(events));
     assert_int_equal(mt_symbols_pool(&source.source.symbols, 0, 1, &pool), MT_OK);
     events[0].flags = events[1].flags = MT_EVENT_INITIAL;
@@ -211,11 +205,10 @@ static void only_requests_of_the_default_pool_move(void **unused)
     memory_source_release(&source);
 }
 
-static void empty_pools_are_refused(void **unused)
+TEST(empty_pools_are_refused)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 0x1000, 100)};
 
-    (void)unused;
     begin(events, MT_ARRAY_LEN(events));
     assert_int_equal(run("pytorch --pool size>100", 0), MT_ERR_USAGE);
     assert_non_null(strstr(error.text, "'size>100': no request matches"));
@@ -229,7 +222,7 @@ static void empty_pools_are_refused(void **unused)
 
 /* The phase of a request is that at the request, even if the allocator's events are recorded before
  * the phase begins. */
-static void phases_are_those_at_the_request(void **unused)
+TEST(phases_are_those_at_the_request)
 {
     struct mt_event events[] = {
         event(MT_EVENT_PHASE_PUSH, 0, 0), event(MT_EVENT_ALLOC, 0x1000, 100),
@@ -238,7 +231,6 @@ static void phases_are_those_at_the_request(void **unused)
         event(MT_EVENT_PHASE_POP, 0, 0),  event(MT_EVENT_ALLOC, 0x3000, 400)};
     const struct mt_replay_result *result;
 
-    (void)unused;
     begin(events, MT_ARRAY_LEN(events));
     events[0].name = events[2].name = text_id("forward");
     events[4].name = events[6].name = text_id("backward");
@@ -253,7 +245,7 @@ static void phases_are_those_at_the_request(void **unused)
 /* Like torch 2.11, measured on a real allocator: under a limit of 200 MiB with 120 MiB cached, a
  * request of 120 MiB in use_mem_pool() fails without a flush. Conversely, a request of the default
  * pool flushes in vain, because a pool in use keeps its segments. */
-static void a_private_request_does_not_flush(void **unused)
+TEST(a_private_request_does_not_flush)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 0x1000, 120 * MT_MIB),
                                 event(MT_EVENT_FREE_REQUESTED, 0x1000, 120 * MT_MIB),
@@ -262,7 +254,6 @@ static void a_private_request_does_not_flush(void **unused)
     const struct mt_replay_result *result;
     uint32_t pool;
 
-    (void)unused;
     begin(events, MT_ARRAY_LEN(events));
     result = replay("pytorch:", 200 * MT_MIB);
     assert_int_equal(result->counters.ooms, 0);
@@ -284,13 +275,12 @@ static void a_private_request_does_not_flush(void **unused)
 }
 
 /* A pool is in use until the run ends, so emptying the cache does not release its segments. */
-static void emptying_the_cache_leaves_pools(void **unused)
+TEST(emptying_the_cache_leaves_pools)
 {
     struct mt_event events[] = {
         event(MT_EVENT_ALLOC, 0x1000, 100), event(MT_EVENT_FREE_REQUESTED, 0x1000, 100),
         event(MT_EVENT_FREE_COMPLETED, 0x1000, 100), event(MT_EVENT_EMPTY_CACHE, 0, 0)};
 
-    (void)unused;
     begin(events, MT_ARRAY_LEN(events));
     assert_int_equal(replay("pytorch", 0)->counters.reserved.now, 0);
     assert_int_equal(replay("pytorch --pool size=100", 0)->counters.reserved.now, 2 * MT_MIB);
@@ -299,18 +289,5 @@ static void emptying_the_cache_leaves_pools(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_compared_as_written),
-        cmocka_unit_test(a_site_is_any_frame),
-        cmocka_unit_test(conditions_hold_together),
-        cmocka_unit_test(what_is_no_selector_is_refused),
-        cmocka_unit_test(pools_do_not_share),
-        cmocka_unit_test(only_requests_of_the_default_pool_move),
-        cmocka_unit_test(empty_pools_are_refused),
-        cmocka_unit_test(phases_are_those_at_the_request),
-        cmocka_unit_test(a_private_request_does_not_flush),
-        cmocka_unit_test(emptying_the_cache_leaves_pools),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

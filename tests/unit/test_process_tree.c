@@ -25,12 +25,11 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) static int nap(vo
     return 0;
 }
 
-static void thousands_of_processes_end(void **state)
+TEST(thousands_of_processes_end)
 {
     char *stacks = malloc((size_t)PROCESSES * STACK_BYTES);
     int started = 0, status;
 
-    (void)state;
     assert_non_null(stacks);
     for (; started < PROCESSES; started++)
         if (clone(nap, stacks + (size_t)(started + 1) * STACK_BYTES, CLONE_VM | SIGCHLD, NULL) < 0)
@@ -47,7 +46,5 @@ static void thousands_of_processes_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(thousands_of_processes_end)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void expect_python(char *const *command, const char *path, const char *fr
 
 #define COMMAND(...) ((char *const[]){__VA_ARGS__, NULL})
 
-static void test_python_of_commands(void **state)
+TEST(test_python_of_commands)
 {
     char script[128], second[128], shell[128], text[256];
     const char *path = getenv("PATH");
@@ -23,7 +23,6 @@ static void test_python_of_commands(void **state)
     struct mt_python_choice choice;
     char program[] = "python3", env[] = "env", variable[] = "A=b", train[] = "train.py";
     char nice[] = "nice", timeout[] = "timeout", minute[] = "60";
-    (void)state;
 
     snprintf(script, sizeof script, "%s/torchrun", root);
     snprintf(second, sizeof second, "%s/accelerate", root);
@@ -55,13 +54,12 @@ static void test_python_of_commands(void **state)
 }
 
 /* Programs of shell that activate an environment, as the option of a shell and as a file. */
-static void test_python_of_activation(void **state)
+TEST(test_python_of_activation)
 {
     char shell[] = "sh", option[] = "-c", program[PATH_MAX], file[PATH_MAX];
     char bash[] = "/bin/bash", options[] = "-euo", value[] = "pipefail", login[] = "-lc";
     char env[] = "env", nice[] = "nice";
     const char *activated = "the environment that the command activates", *path = getenv("PATH");
-    (void)state;
 
     mkdir(format("%s/venv", root), 0700);
     mkdir(format("%s/venv/bin", root), 0700);
@@ -86,14 +84,13 @@ static void test_python_of_activation(void **state)
 }
 
 /* A Python that only data names, or that other users can replace, is never chosen. */
-static void test_data_is_not_run(void **state)
+TEST(test_data_is_not_run)
 {
     char data[64 + 16], script[64 + 16], listed[64 + 16], program[PATH_MAX], text[256];
     char ls[] = "ls", cp[] = "cp", git[] = "git", grep[] = "grep", shell[] = "sh", option[] = "-c";
     char print[] = "print", nowhere[] = "/dev/null";
     struct mt_python_choice choice;
     struct mt_error error = {0};
-    (void)state;
 
     mkdir(format("%s/data", root), 0700);
     mkdir(format("%s/data/bin", root), 0700);
@@ -156,9 +153,8 @@ static size_t launcher_words(const char *command)
     return words_before(command, mt_program_launcher);
 }
 
-static void test_program_launchers(void **state)
+TEST(test_program_launchers)
 {
-    (void)state;
     assert_int_equal(launcher_words("env -i A=b -x=c D=e python train.py F=g"), 5);
     assert_int_equal(launcher_words("/usr/bin/env -u A -- B=c python"), 5);
     assert_int_equal(launcher_words("env -S python"), 0);
@@ -175,9 +171,8 @@ static void test_program_launchers(void **state)
     assert_int_equal(launcher_words(""), 0);
 }
 
-static void test_environment_runners(void **state)
+TEST(test_environment_runners)
 {
-    (void)state;
     assert_int_equal(runner_words("uv run python train.py"), 2);
     assert_int_equal(runner_words("/opt/uv -q --directory run run --with a -p 3.12 train.py -p"),
                      9);
@@ -198,14 +193,13 @@ static void test_environment_runners(void **state)
 
 /* The answer of the environment counts, not the Python of conda's first line. Like conda, this
  * runner refuses arguments of several lines. */
-static void test_runner_is_asked(void **state)
+TEST(test_runner_is_asked)
 {
     char conda[128], text[3 * PATH_MAX], run[] = "run", option[] = "-n", name[] = "ml";
     char program[] = "python3.12";
     struct mt_python_choice choice;
     struct mt_wheel wheel;
     struct mt_error error = {0};
-    (void)state;
 
     snprintf(conda, sizeof conda, "%s/conda", root);
     snprintf(
@@ -225,7 +219,7 @@ static void test_runner_is_asked(void **state)
 }
 
 /* The script arrives unchanged, with a real Python and a real runner. */
-static void test_probe_behind_a_runner(void **state)
+TEST(test_probe_behind_a_runner)
 {
     char env[] = "env", variable[] = "WORD=\"\\";
     const struct mt_python_choice choice = {.path = "/usr/bin/env",
@@ -234,7 +228,6 @@ static void test_probe_behind_a_runner(void **state)
                                             .runner_python = "python3"};
     struct mt_buf output = {0};
     struct mt_error error = {0};
-    (void)state;
 
     assert_int_equal(mt_python_probe(&choice,
                                      "import os, sys\nif 1:\n"
@@ -282,13 +275,12 @@ static bool has_ended(const char *pid_file)
     return false;
 }
 
-static void test_probe_ends(void **state)
+TEST(test_probe_ends)
 {
     char text[256];
     struct mt_python_choice choice = {.path = ""};
     struct mt_buf output = {0};
     struct mt_error error = {0};
-    (void)state;
 
     snprintf(text, sizeof text, "#!/bin/sh\nsleep 600 & echo $! > %s/pid\nsleep 600\n", root);
     write_text(python, text, 0700);
@@ -330,11 +322,10 @@ static int interrupted(int signal_number, const char *script)
 
 /* Ctrl-C, and what a job scheduler or a terminal that goes away sends: the signal ends this process
  * as ever, after the Python and its children. */
-static void test_signals_end_the_python(void **state)
+TEST(test_signals_end_the_python)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     char script[256];
-    (void)state;
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         snprintf(script, sizeof script, "#!/bin/sh\nsleep 600 & echo $! >%s/pid\nwait\n", root);
@@ -358,11 +349,10 @@ static enum mt_status probed(const char *script, int timeout_s, struct mt_buf *o
     return mt_python_probe(&choice, "", timeout_s, output, error);
 }
 
-static void test_probe_reads_no_flood(void **state)
+TEST(test_probe_reads_no_flood)
 {
     struct mt_error error = {0};
     struct mt_buf output;
-    (void)state;
 
     assert_int_equal(probed("#!/bin/sh\nexec yes memtrace\n", 60, &output, &error), MT_ERR_IO);
     assert_non_null(strstr(error.text, "more than 64 KiB"));
@@ -371,12 +361,11 @@ static void test_probe_reads_no_flood(void **state)
 }
 
 /* A process that outlives the Python keeps the pipe open. */
-static void test_probe_waits_for_the_python_only(void **state)
+TEST(test_probe_waits_for_the_python_only)
 {
     char script[256];
     struct mt_error error = {0};
     struct mt_buf output;
-    (void)state;
 
     snprintf(script, sizeof script,
              "#!/bin/sh\nsetsid sh -c 'echo $$ >%s/pid; exec sleep 600' &\n"
@@ -397,18 +386,5 @@ static void test_probe_waits_for_the_python_only(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_python_of_commands),
-        cmocka_unit_test(test_python_of_activation),
-        cmocka_unit_test(test_data_is_not_run),
-        cmocka_unit_test(test_program_launchers),
-        cmocka_unit_test(test_environment_runners),
-        cmocka_unit_test(test_runner_is_asked),
-        cmocka_unit_test(test_probe_behind_a_runner),
-        cmocka_unit_test(test_probe_ends),
-        cmocka_unit_test(test_signals_end_the_python),
-        cmocka_unit_test(test_probe_reads_no_flood),
-        cmocka_unit_test(test_probe_waits_for_the_python_only),
-    };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return run_tests_of_file(make_root, remove_root);
 }

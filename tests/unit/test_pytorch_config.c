@@ -26,11 +26,10 @@ static void refused(const char *text, const char *reason)
         fail_msg("'%s': '%s' does not say '%s'", text, error.text, reason);
 }
 
-static void options_are_read_in_both_spellings(void **unused)
+TEST(options_are_read_in_both_spellings)
 {
     struct mt_pytorch_config config;
 
-    (void)unused;
     config = parsed("expandable_segments:True,max_split_size_mb:64");
     assert_true(config.expandable_segments);
     assert_int_equal(config.max_split_bytes, 64 * MT_MIB);
@@ -44,11 +43,10 @@ static void options_are_read_in_both_spellings(void **unused)
     assert_false(config.expandable_segments);
 }
 
-static void large_segment_size_comes_first_wherever_it_stands(void **unused)
+TEST(large_segment_size_comes_first_wherever_it_stands)
 {
     struct mt_pytorch_config config;
 
-    (void)unused;
     config = parsed("max_split_size_mb:41,large_segment_size_mb:40");
     assert_int_equal(config.large_segment_bytes, 40 * MT_MIB);
     assert_int_equal(config.max_non_split_rounding_bytes, 40 * MT_MIB);
@@ -57,9 +55,8 @@ static void large_segment_size_comes_first_wherever_it_stands(void **unused)
     refused("max_split_size_mb:30,large_segment_size_mb:40", "at least 40 MiB");
 }
 
-static void bad_options_are_refused_with_a_reason(void **unused)
+TEST(bad_options_are_refused_with_a_reason)
 {
-    (void)unused;
     refused("max_split_size_mb:10", "at least 20 MiB");
     refused("max_split_size_mb", "has no value");
     refused("max_split_size_mb:ten", "number of MiB");
@@ -82,12 +79,11 @@ static void bad_options_are_refused_with_a_reason(void **unused)
     refused(":", "");
 }
 
-static void division_lists_fill_as_pytorch_does(void **unused)
+TEST(division_lists_fill_as_pytorch_does)
 {
     struct mt_pytorch_config config = parsed("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]");
     size_t i;
 
-    (void)unused;
     for (i = 0; i <= 8; i++)
         assert_int_equal(config.divisions[i], 1); /* the first pair fills below */
     assert_int_equal(config.divisions[9], 2);
@@ -99,11 +95,10 @@ static void division_lists_fill_as_pytorch_does(void **unused)
     assert_int_equal(config.divisions[15], 0);
 }
 
-static void sizes_are_rounded_as_pytorch_does(void **unused)
+TEST(sizes_are_rounded_as_pytorch_does)
 {
     struct mt_pytorch_config config = parsed("");
 
-    (void)unused;
     assert_int_equal(mt_pytorch_round_size(&config, 1), 512);
     assert_int_equal(mt_pytorch_round_size(&config, 512), 512);
     assert_int_equal(mt_pytorch_round_size(&config, 513), 1024);
@@ -115,11 +110,10 @@ static void sizes_are_rounded_as_pytorch_does(void **unused)
     assert_int_equal(mt_pytorch_round_size(&config, 5 * MT_MIB + 1), 6 * MT_MIB);
 }
 
-static void segments_have_pytorchs_sizes(void **unused)
+TEST(segments_have_pytorchs_sizes)
 {
     struct mt_pytorch_config config = parsed("");
 
-    (void)unused;
     assert_int_equal(mt_pytorch_segment_size(&config, 512), 2 * MT_MIB);
     assert_int_equal(mt_pytorch_segment_size(&config, MT_MIB), 2 * MT_MIB);
     assert_int_equal(mt_pytorch_segment_size(&config, MT_MIB + 512), 20 * MT_MIB);
@@ -128,11 +122,10 @@ static void segments_have_pytorchs_sizes(void **unused)
     assert_int_equal(mt_pytorch_segment_size(&config, 11 * MT_MIB), 12 * MT_MIB);
 }
 
-static void splits_follow_pool_and_options(void **unused)
+TEST(splits_follow_pool_and_options)
 {
     struct mt_pytorch_config config = parsed("max_split_size_mb:64");
 
-    (void)unused;
     assert_true(mt_pytorch_should_split(&config, 1024, 512, false));
     assert_false(mt_pytorch_should_split(&config, 3 * MT_MIB, 2 * MT_MIB, false));
     assert_true(mt_pytorch_should_split(&config, 3 * MT_MIB + 512, 2 * MT_MIB, false));
@@ -140,13 +133,12 @@ static void splits_follow_pool_and_options(void **unused)
     assert_false(mt_pytorch_should_split(&config, 100 * MT_MIB, 64 * MT_MIB, false));
 }
 
-static void the_spelling_says_what_differs_from_the_defaults(void **unused)
+TEST(the_spelling_says_what_differs_from_the_defaults)
 {
     struct mt_pytorch_config config = parsed("max_split_size_mb=64,expandable_segments=True,"
                                              "garbage_collection_threshold:0.80");
     char text[160], small[8];
 
-    (void)unused;
     mt_pytorch_config_spell(&config, text, sizeof text);
     assert_string_equal(text, "expandable_segments:True,max_split_size_mb:64,"
                               "garbage_collection_threshold:0.8");
@@ -166,14 +158,13 @@ static void the_spelling_says_what_differs_from_the_defaults(void **unused)
 }
 
 /* `fit` and `tune` read a spelling again, and so do people who repeat a command. */
-static void tiny_fractions_are_spelled_as_fractions(void **unused)
+TEST(tiny_fractions_are_spelled_as_fractions)
 {
     static const char *const texts[] = {
         "garbage_collection_threshold:.0000000001", "garbage_collection_threshold:0.9999999",
         "per_process_memory_fraction:.0000000001", "per_process_memory_fraction:0.9999999"};
     char first[200], second[200];
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++) {
         struct mt_pytorch_config config = parsed(texts[i]);
         mt_pytorch_config_spell(&config, first, sizeof first);
@@ -183,13 +174,12 @@ static void tiny_fractions_are_spelled_as_fractions(void **unused)
     }
 }
 
-static void recorded_settings_win_over_the_string(void **unused)
+TEST(recorded_settings_win_over_the_string)
 {
     struct mt_trace_header header = {0};
     struct mt_pytorch_config config;
     struct mt_error error;
 
-    (void)unused;
     header.allocator_options = "max_split_size_mb:64,large_segment_size_mb:40";
     header.settings = "max_split_size=134217728\ngarbage_collection_threshold=0.7\n"
                       "expandable_segments=True\nroundup_power2_divisions=1:0,2:0,4:8\n";
@@ -205,7 +195,7 @@ static void recorded_settings_win_over_the_string(void **unused)
 }
 
 /* Options of a newer PyTorch are ignored in its snapshots, but refused on the command line. */
-static void unknown_recorded_options_are_ignored(void **unused)
+TEST(unknown_recorded_options_are_ignored)
 {
     static const char *const recorded[] = {
         "max_split_size_mb:64,foo:1,expandable_segments:True",
@@ -216,7 +206,6 @@ static void unknown_recorded_options_are_ignored(void **unused)
     struct mt_pytorch_config config;
     struct mt_error error;
 
-    (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(recorded); i++) {
         header.allocator_options = recorded[i];
         assert_int_equal(mt_pytorch_config_recorded(&header, &config, &error), MT_OK);
@@ -235,13 +224,12 @@ static void unknown_recorded_options_are_ignored(void **unused)
 }
 
 /* Dividing by a segment size of 0 would crash. */
-static void refused_recorded_options_change_nothing(void **unused)
+TEST(refused_recorded_options_change_nothing)
 {
     struct mt_trace_header header = {0};
     struct mt_pytorch_config config, defaults;
     struct mt_error error;
 
-    (void)unused;
     mt_pytorch_config_defaults(&defaults);
     header.allocator_options = "large_segment_size_mb:0,max_split_size_mb:1,"
                                "garbage_collection_threshold:7,per_process_memory_fraction:9,"
@@ -254,20 +242,5 @@ static void refused_recorded_options_change_nothing(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused_recorded_options_change_nothing),
-        cmocka_unit_test(unknown_recorded_options_are_ignored),
-        cmocka_unit_test(options_are_read_in_both_spellings),
-        cmocka_unit_test(large_segment_size_comes_first_wherever_it_stands),
-        cmocka_unit_test(bad_options_are_refused_with_a_reason),
-        cmocka_unit_test(division_lists_fill_as_pytorch_does),
-        cmocka_unit_test(sizes_are_rounded_as_pytorch_does),
-        cmocka_unit_test(segments_have_pytorchs_sizes),
-        cmocka_unit_test(splits_follow_pool_and_options),
-        cmocka_unit_test(the_spelling_says_what_differs_from_the_defaults),
-        cmocka_unit_test(tiny_fractions_are_spelled_as_fractions),
-        cmocka_unit_test(recorded_settings_win_over_the_string),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

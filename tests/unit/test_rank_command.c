@@ -44,11 +44,10 @@ static void assert_refused(char *const *command)
     mt_arena_release(&arena);
 }
 
-static void without_a_launcher(void **state)
+TEST(without_a_launcher)
 {
     char *const *command = WORDS("python", "-m", "train", "--nnodes", "3");
 
-    (void)state;
     assert_read(command, command, 0, 0);
     command = WORDS("./train.sh", "torchrun");
     assert_read(command, command, 0, 0);
@@ -56,9 +55,8 @@ static void without_a_launcher(void **state)
     assert_read(command, command, 0, 0);
 }
 
-static void the_module_of_torchrun(void **state)
+TEST(the_module_of_torchrun)
 {
-    (void)state;
     assert_read(WORDS("python3", "-X", "dev", "-m", "torch.distributed.run", "--nproc-per-node",
                       "8", "train.py", "--nnodes", "3"),
                 WORDS("python3", "-X", "dev", "-u", "train.py", "--nnodes", "3"), 0, 8);
@@ -73,12 +71,11 @@ static void the_module_of_torchrun(void **state)
 }
 
 /* The Python of the script's first line. */
-static void torchrun_itself(void **state)
+TEST(torchrun_itself)
 {
     char folder[] = "/tmp/memtrace-rank-XXXXXX", path[64];
     FILE *file;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/torchrun", folder);
     file = fopen(path, "w");
@@ -99,9 +96,8 @@ static void torchrun_itself(void **state)
     rmdir(folder);
 }
 
-static void unknown_commands(void **state)
+TEST(unknown_commands)
 {
-    (void)state;
 #define RUN "python", "-m", "torch.distributed.run"
     assert_refused(WORDS(RUN));
     assert_refused(WORDS(RUN, "--nproc-per-node"));
@@ -114,7 +110,7 @@ static void unknown_commands(void **state)
 }
 
 /* They start ranks themselves, so a rank of them cannot run alone. */
-static void other_launchers(void **state)
+TEST(other_launchers)
 {
     char *const *const commands[] = {WORDS("python", "-m", "torch.distributed.launch", "train.py"),
                                      WORDS("python", "-mtorch.distributed.launch", "train.py"),
@@ -124,7 +120,6 @@ static void other_launchers(void **state)
     struct mt_arena arena = {0};
     struct mt_rank_command read;
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(mt_rank_command_read(&read, commands[i], &arena), -1);
         assert_string_equal(read.other_launcher, names[i]);
@@ -146,7 +141,7 @@ static void assert_ranks(const char *text, uint64_t world, const uint64_t *expec
     assert_ranks(text, world, (const uint64_t[]){__VA_ARGS__},                                     \
                  sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
-static void which_ranks(void **state)
+TEST(which_ranks)
 {
     static const char *const wrong[] = {
         "",    ",",   "0,", "0-",  "-1",    "3-1",  "a",
@@ -154,7 +149,6 @@ static void which_ranks(void **state)
     uint64_t ranks[MT_MAX_RANKS];
     size_t count;
 
-    (void)state;
     RANKS("0,1,7", 8, 0, 1, 7);
     RANKS("7,2-4", 8, 7, 2, 3, 4);
     RANKS("all", 3, 0, 1, 2);
@@ -166,7 +160,7 @@ static void which_ranks(void **state)
     assert_int_equal(mt_ranks_read("0-63,64", 65, ranks, &count), MT_EXIT_USAGE);
 }
 
-static void the_environment_of_a_rank(void **state)
+TEST(the_environment_of_a_rank)
 {
     static const struct {
         const char *name, *value;
@@ -183,7 +177,6 @@ static void the_environment_of_a_rank(void **state)
                     {"MEMTRACE_DRY_RUN_ALONE", "1"}};
     const struct mt_rank rank = {.rank = 13, .world = 16, .local_world = 8, .is_launched = true};
 
-    (void)state;
     assert_true(mt_rank_set_environment(&rank));
     for (size_t i = 0; i < MT_ARRAY_LEN(expected); i++)
         assert_string_equal(getenv(expected[i].name), expected[i].value);
@@ -191,11 +184,5 @@ static void the_environment_of_a_rank(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_launcher),        cmocka_unit_test(the_module_of_torchrun),
-        cmocka_unit_test(torchrun_itself),           cmocka_unit_test(unknown_commands),
-        cmocka_unit_test(other_launchers),           cmocka_unit_test(which_ranks),
-        cmocka_unit_test(the_environment_of_a_rank),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

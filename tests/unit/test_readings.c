@@ -46,7 +46,7 @@ static void read_six_events(struct mt_analysis *analysis)
     assert_int_equal(count, 6); /* up to the event at which it ended */
 }
 
-static void each_reading_is_charged_once(void **unused)
+TEST(each_reading_is_charged_once)
 {
     struct mt_readings *readings;
     struct mt_pass_log *log;
@@ -54,7 +54,6 @@ static void each_reading_is_charged_once(void **unused)
     uint32_t outer, whole;
     struct run run;
 
-    (void)unused;
     begin_run(&run);
     readings = &run.analysis.readings;
     log = &run.report.passes;
@@ -87,13 +86,12 @@ static void each_reading_is_charged_once(void **unused)
 }
 
 /* The batch read to choose the heaps is passed on, so it is decoded once. */
-static void a_look_ahead_is_part_of_the_reading(void **unused)
+TEST(a_look_ahead_is_part_of_the_reading)
 {
     struct mt_event_batch batch;
     struct run run;
     size_t events = 0;
 
-    (void)unused;
     begin_run(&run);
     run.events[0].kind = MT_EVENT_SEGMENT_ALLOC;
     assert_int_equal(mt_heap_view_choose(&run.source.source, &run.error), MT_OK);
@@ -122,7 +120,7 @@ static void note_reading(void *context, const char *what, double share)
     audience->names_savings |= strcmp(what, "searching for savings") == 0;
 }
 
-static void each_reading_shows_its_progress(void **unused)
+TEST(each_reading_shows_its_progress)
 {
     struct capture capture = {
         .source = capture_open(capture_path("captures", "gpt_default", ".pickle.zst"))};
@@ -131,7 +129,6 @@ static void each_reading_shows_its_progress(void **unused)
                                                .needs = true};
     struct mt_error error = {0};
 
-    (void)unused;
     assert_int_equal(mt_analyze(capture.source, &options, &capture.report, &error), MT_OK);
     assert_in_range(capture.source->readings, 4, 63);
     assert_int_equal(audience.told, (UINT64_C(2) << capture.source->readings) - 2);
@@ -141,7 +138,7 @@ static void each_reading_shows_its_progress(void **unused)
 }
 
 /* A question about an early event needs no block after it, yet damage behind it is reported. */
-static void blocks_end_with_the_last_instant(void **unused)
+TEST(blocks_end_with_the_last_instant)
 {
     const struct mt_question question = {.at = MT_AT_EVENT, .value = 5000};
     const struct mt_analyze_options options = {.question = &question};
@@ -150,7 +147,6 @@ static void blocks_end_with_the_last_instant(void **unused)
     const struct mt_pass_log *log = &capture.report->passes;
     uint64_t whole = capture.source->integrity.events_read, events = 0;
 
-    (void)unused;
     for (uint32_t i = 0; i < log->count; i++)
         if (strcmp(log->costs[i].name, "blocks") == 0)
             events = log->costs[i].events;
@@ -162,12 +158,5 @@ static void blocks_end_with_the_last_instant(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_reading_shows_its_progress),
-        cmocka_unit_test(each_reading_is_charged_once),
-        cmocka_unit_test(a_look_ahead_is_part_of_the_reading),
-        cmocka_unit_test(blocks_end_with_the_last_instant),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -91,12 +91,11 @@ static void summarize(const struct place *place, struct mt_recorded_summaries su
     (void)fclose(file);
 }
 
-static void each_trace_gets_its_own(void **state)
+TEST(each_trace_gets_its_own)
 {
     struct place place;
     char said[4096];
 
-    (void)state;
     make_place(&place);
     summarize(&place, (struct mt_recorded_summaries){.is_quiet = false}, said, sizeof said);
     assert_string_equal(said, "");
@@ -127,12 +126,11 @@ static void make_endless(struct place *place)
 }
 
 /* Each summary that takes too long is killed and leaves nothing behind. */
-static void time_is_limited(void **state)
+TEST(time_is_limited)
 {
     struct place place;
     char said[4096];
 
-    (void)state;
     make_place(&place);
     make_endless(&place);
     summarize(&place, (struct mt_recorded_summaries){.timeout_ms = 1}, said, sizeof said);
@@ -152,7 +150,7 @@ static void time_is_limited(void **state)
 }
 
 /* Also if a command is started with SIGTERM ignored or blocked. */
-static void time_is_limited_without_sigterm(void **state)
+TEST(time_is_limited_without_sigterm)
 {
     struct sigaction before;
     sigset_t only, mask;
@@ -170,13 +168,12 @@ static void time_is_limited_without_sigterm(void **state)
     }
 }
 
-static void failures_are_reported_once(void **state)
+TEST(failures_are_reported_once)
 {
     struct place place;
     char said[4096];
     FILE *file;
 
-    (void)state;
     make_place(&place);
     file = fopen(place.traces[1], "wb");
     assert_non_null(file);
@@ -214,7 +211,7 @@ static size_t read_summary(const struct place *place, char *bytes, size_t room)
 }
 
 /* Events in memory give the summary of the trace, which need not exist until it is added. */
-static void a_summary_may_begin_early(void **state)
+TEST(a_summary_may_begin_early)
 {
     struct mt_recorded_summaries early = {.is_quiet = true}, late = {.is_quiet = true};
     static char of_events[1 << 16], of_trace[1 << 16];
@@ -224,7 +221,6 @@ static void a_summary_may_begin_early(void **state)
     struct place place;
     size_t length;
 
-    (void)state;
     make_place(&place);
     assert_int_equal(mt_import_open_any(capture, &source, &error), MT_OK);
     mt_recorded_summaries_begin(&late, place.traces[0], source);
@@ -254,13 +250,5 @@ static void a_summary_may_begin_early(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_trace_gets_its_own),
-        cmocka_unit_test(time_is_limited),
-        cmocka_unit_test(time_is_limited_without_sigterm),
-        cmocka_unit_test(failures_are_reported_once),
-        cmocka_unit_test(a_summary_may_begin_early),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

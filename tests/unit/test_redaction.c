@@ -19,7 +19,7 @@ static char *redacted(const struct mt_redaction *redaction, enum mt_text_kind ki
     return out.data;
 }
 
-static void common_text_stays(void **state)
+TEST(common_text_stays)
 {
     static const struct {
         enum mt_text_kind kind;
@@ -78,7 +78,6 @@ static void common_text_stays(void **state)
     };
     struct mt_redaction redaction;
 
-    (void)state;
     assert_int_equal(mt_redaction_init(&redaction), MT_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i].text, *becomes = cases[i].becomes ? cases[i].becomes : text;
@@ -89,7 +88,7 @@ static void common_text_stays(void **state)
     }
 }
 
-static void identifying_text_is_redacted(void **state)
+TEST(identifying_text_is_redacted)
 {
     static const struct {
         enum mt_text_kind kind;
@@ -152,7 +151,6 @@ static void identifying_text_is_redacted(void **state)
     };
     struct mt_redaction redaction, other;
 
-    (void)state;
     assert_int_equal(mt_redaction_init(&redaction), MT_OK);
     assert_int_equal(mt_redaction_init(&other), MT_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -194,7 +192,7 @@ static void defining_close(struct mt_source *source)
 }
 
 /* A damaged or foreign trace may end with definitions that no event follows. */
-static void last_definitions_are_copied(void **state)
+TEST(last_definitions_are_copied)
 {
     static const struct mt_source_ops ops = {defining_next, NULL, NULL, defining_close};
     static const struct mt_redaction redaction;
@@ -202,7 +200,6 @@ static void last_definitions_are_copied(void **state)
     struct mt_event_batch batch;
     struct mt_error error;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&inner.symbols), MT_OK);
     source = mt_redacted_source(&inner, &redaction);
     assert_non_null(source);
@@ -215,11 +212,5 @@ static void last_definitions_are_copied(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(common_text_stays),
-        cmocka_unit_test(identifying_text_is_redacted),
-        cmocka_unit_test(last_definitions_are_copied),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -30,26 +30,24 @@ static void assert_has(const char *text, const char *part)
         fail_msg("\"%s\" is not in: %s", part, text);
 }
 
-static void utf8_is_decoded_and_damage_is_marked(void **state)
+TEST(utf8_is_decoded_and_damage_is_marked)
 {
     const char *text = "a\xC2\xB5\xE2\x80\xA6\xF0\x9F\x98\x80\xFF\xC0\x80\xE2\x80";
     static const uint32_t want[] = {'a',    0xB5,   0x2026, 0x1F600, 0xFFFD,
                                     0xFFFD, 0xFFFD, 0xFFFD, 0xFFFD,  0};
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(want); i++)
         assert_int_equal(mt_utf8_next(&text), want[i]);
 }
 
-static void every_needed_letter_has_an_outline(void **state)
+TEST(every_needed_letter_has_an_outline)
 {
     const char *text = "AZaz09 ~\xE2\x80\x94\xE2\x80\x93\xE2\x80\xA6\xC2\xB7\xC3\x97\xC3\xB7"
                        "\xE2\x88\x92\xE2\x89\xA4\xE2\x89\xA5\xC2\xB1\xC2\xB5\xC2\xB0\xE2\x80\xBA"
                        "\xE2\x86\x92\xC3\xBC\xC3\x9F\xCE\xBC";
     uint32_t c, i;
 
-    (void)state;
     while ((c = mt_utf8_next(&text))) {
         assert_non_null(mt_glyph_find(&mt_glyph_tables[MT_REGULAR], c));
         assert_non_null(mt_glyph_find(&mt_glyph_tables[MT_SEMIBOLD], c));
@@ -62,23 +60,21 @@ static void every_needed_letter_has_an_outline(void **state)
     }
 }
 
-static void width_grows_with_size_and_weight(void **state)
+TEST(width_grows_with_size_and_weight)
 {
-    (void)state;
     assert_true(mt_text_width("", 13, MT_REGULAR) == 0);
     assert_true(fabs(mt_text_width("abc", 26, MT_REGULAR) -
                      2 * mt_text_width("abc", 13, MT_REGULAR)) < 1e-9);
     assert_true(mt_text_width("abc", 13, MT_SEMIBOLD) > mt_text_width("abc", 13, MT_REGULAR));
 }
 
-static void fitted_text_fits(void **state)
+TEST(fitted_text_fits)
 {
     const char *path = "/usr/lib/python3/dist-packages/t\xC3\xB6rch/nn/modules/linear.py:134";
     struct mt_drawing drawing;
     double width;
     int middle;
 
-    (void)state;
     mt_drawing_init(&drawing, 100, 100, "t");
     for (width = 0; width < 500; width += 3.7) {
         for (middle = 0; middle < 2; middle++) {
@@ -97,13 +93,12 @@ static void fitted_text_fits(void **state)
 }
 
 /* 6,885,150,..." looks like another number than 6,885,150,280, and "6.41 M..." is no number. */
-static void no_number_is_cut(void **state)
+TEST(no_number_is_cut)
 {
     static const char *const texts[] = {"bound = 6.41 GiB (6,885,150,280 B)",
                                         "24 \xC3\x97 9.00 MiB", "+1,018 calls of 12 functions"};
     struct mt_drawing drawing;
 
-    (void)state;
     mt_drawing_init(&drawing, 100, 100, "t");
     for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++) {
         for (double width = 10; width < 300; width += 0.9) {
@@ -124,7 +119,7 @@ static void no_number_is_cut(void **state)
 }
 
 /* The longest prefix of each text that has at most `room` characters. */
-static void names_are_cut_between_words(void **state)
+TEST(names_are_cut_between_words)
 {
     static const struct {
         const char *text;
@@ -159,7 +154,6 @@ static void names_are_cut_between_words(void **state)
         {"forward transformer.py:22", "transformer.py:22", "transformer.py:22"},
     };
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(heads); i++) {
         size_t cut = mt_cut_head(heads[i].text, heads[i].room);
 
@@ -225,11 +219,10 @@ static void expect_distance(enum mt_theme theme, unsigned a, unsigned b, unsigne
 }
 
 /* A strip of phases is below shapes in the colors of roles. Nobody takes one for the other. */
-static void phases_are_no_roles(void **state)
+TEST(phases_are_no_roles)
 {
     static const enum mt_theme themes[] = {MT_THEME_LIGHT, MT_THEME_DARK};
 
-    (void)state;
     for (unsigned t = 0; t < 2; t++) {
         for (unsigned phase = MT_COLOR_PHASE_0; phase <= MT_COLOR_PHASE_LAST; phase++) {
             for (unsigned role = MT_COLOR_ROLE_0; role <= MT_COLOR_ROLE_LAST; role++) {
@@ -261,12 +254,11 @@ static void check_text_on_shades(void)
     }
 }
 
-static void text_can_be_read_on_every_cell(void **state)
+TEST(text_can_be_read_on_every_cell)
 {
     static const enum mt_theme themes[] = {MT_THEME_LIGHT, MT_THEME_DARK};
     unsigned color, i;
 
-    (void)state;
     for (color = MT_COLOR_ROLE_0; color < MT_COLOR_COUNT; color++) {
         for (i = 0; i < 2; i++) {
             double got = contrast(mt_theme_rgb(themes[i], color),
@@ -285,14 +277,13 @@ static void text_can_be_read_on_every_cell(void **state)
     }
 }
 
-static void svg_escapes_names(void **state)
+TEST(svg_escapes_names)
 {
     struct mt_paint paint = {.fill = MT_COLOR_ROLE_0};
     struct mt_text_style style = {.size = 13, .color = MT_COLOR_TEXT};
     struct mt_drawing drawing;
     char *svg;
 
-    (void)state;
     mt_drawing_init(&drawing, 400, 50, "chart");
     mt_drawing_describe(&drawing, "a < b & \"c\"", NULL);
     mt_draw_rect(&drawing, 1, 2, 3.25, 4, &paint, "<lambda>\x01", "cell");
@@ -311,7 +302,7 @@ static void svg_escapes_names(void **state)
     mt_drawing_release(&drawing);
 }
 
-static void svg_merges_runs_of_stepped_paths(void **state)
+TEST(svg_merges_runs_of_stepped_paths)
 {
     static const struct mt_point points[] = {{0, 10}, {1, 10}, {2, 10},  {2, 5},
                                              {2, 3},  {7, 3},  {7, 3.02}};
@@ -319,7 +310,6 @@ static void svg_merges_runs_of_stepped_paths(void **state)
     struct mt_drawing drawing;
     char *svg;
 
-    (void)state;
     mt_drawing_init(&drawing, 100, 50, "chart");
     mt_draw_path(&drawing, points, MT_ARRAY_LEN(points), false, true, &paint, NULL, "curve");
     svg = svg_of(&drawing, MT_THEME_LIGHT);
@@ -328,13 +318,12 @@ static void svg_merges_runs_of_stepped_paths(void **state)
     mt_drawing_release(&drawing);
 }
 
-static void svg_ignores_the_locale(void **state)
+TEST(svg_ignores_the_locale)
 {
     struct mt_paint paint = {.fill = MT_COLOR_ROLE_0, .opacity = 0.25};
     struct mt_drawing drawing;
     char *here, *there;
 
-    (void)state;
     if (!set_german())
         skip();
     setlocale(LC_ALL, "C");
@@ -365,7 +354,7 @@ static const struct mt_op *next_of_role(const struct mt_drawing *drawing, size_t
 }
 
 /* Bold digits of DejaVu Sans are up to 1.22 times as wide as the built-in ones. */
-static void a_wider_font_does_not_touch_the_note_of_a_tile(void **state)
+TEST(a_wider_font_does_not_touch_the_note_of_a_tile)
 {
     const struct mt_tile tiles[] = {{"Trend", "+7.98 MiB", "per step", MT_COLOR_BAD, NULL},
                                     {"Peak", "growth", "step 9", MT_COLOR_BAD, NULL}};
@@ -373,7 +362,6 @@ static void a_wider_font_does_not_touch_the_note_of_a_tile(void **state)
     const struct mt_op *value, *note;
     size_t at = 0;
 
-    (void)state;
     mt_drawing_init(&drawing, 600, 100, "t");
     mt_chart_frame_tiles(&drawing, 10, tiles, 2);
     for (int i = 0; i < 2; i++) {
@@ -385,7 +373,7 @@ static void a_wider_font_does_not_touch_the_note_of_a_tile(void **state)
     mt_drawing_release(&drawing);
 }
 
-static void a_wider_font_keeps_a_heading_in_its_column(void **state)
+TEST(a_wider_font_keeps_a_heading_in_its_column)
 {
     const struct mt_paragraph heading = {.width = 352,
                                          .size = 14,
@@ -397,7 +385,6 @@ static void a_wider_font_keeps_a_heading_in_its_column(void **state)
     const struct mt_op *line;
     size_t at = 0, lines = 0;
 
-    (void)state;
     mt_drawing_init(&drawing, 400, 100, "t");
     mt_paragraph_draw(
         &drawing, &heading, 20,
@@ -408,11 +395,10 @@ static void a_wider_font_keeps_a_heading_in_its_column(void **state)
     mt_drawing_release(&drawing);
 }
 
-static void byte_ticks_are_round_in_their_unit(void **state)
+TEST(byte_ticks_are_round_in_their_unit)
 {
     struct mt_ticks ticks;
 
-    (void)state;
     mt_byte_ticks(&ticks, 20 * MT_GIB, 21 * MT_GIB, 7);
     assert_int_equal(ticks.count, 5);
     assert_string_equal(ticks.ticks[4].label, "20 GiB");
@@ -432,13 +418,12 @@ static void byte_ticks_are_round_in_their_unit(void **state)
     assert_true(ticks.count >= 3 && ticks.count <= 7);
 }
 
-static void byte_ticks_are_few_and_ascend(void **state)
+TEST(byte_ticks_are_few_and_ascend)
 {
     struct mt_ticks ticks;
     uint64_t top;
     size_t most, i;
 
-    (void)state;
     for (top = 1; top < UINT64_MAX / 3; top += top / 7 + 1) {
         for (most = 2; most <= 8; most++) {
             mt_byte_ticks(&ticks, top, top, most);
@@ -454,11 +439,10 @@ static void byte_ticks_are_few_and_ascend(void **state)
     }
 }
 
-static void time_labels_of_ticks_differ(void **state)
+TEST(time_labels_of_ticks_differ)
 {
     char text[MT_TICK_TEXT];
 
-    (void)state;
     assert_true(mt_scale_time_step(0.15e9) == 200000000);
     assert_true(mt_scale_time_step(200) == 200);
     assert_true(mt_scale_time_step(70e9) == 120000000000ull);
@@ -478,13 +462,12 @@ static void time_labels_of_ticks_differ(void **state)
     assert_string_equal(text, "7 ns");
 }
 
-static void labels_avoid_text_and_the_edge(void **state)
+TEST(labels_avoid_text_and_the_edge)
 {
     struct mt_box frame = {0, 0, 400, 300}, box, first;
     struct mt_arena arena = {0};
     struct mt_placer placer;
 
-    (void)state;
     mt_placer_init(&placer, &arena, frame);
     mt_placer_avoid(&placer, (struct mt_box){150, 0, 100, 145}, MT_PLACE_TEXT);
     assert_true(mt_placer_label(&placer, 200, 150, 80, 20, &first) < MT_PLACE_LIMIT);
@@ -498,14 +481,13 @@ static void labels_avoid_text_and_the_edge(void **state)
 }
 
 /* Other text lies between the label and its point, so the leader would cross it. */
-static void leaders_go_around_text(void **state)
+TEST(leaders_go_around_text)
 {
     const struct mt_box frame = {0, 0, 400, 300}, text = {140, 70, 120, 40};
     struct mt_arena arena = {0};
     struct mt_placer placer;
     struct mt_box box;
 
-    (void)state;
     mt_placer_init(&placer, &arena, frame);
     mt_placer_avoid(&placer, text, MT_PLACE_TEXT);
     mt_placer_avoid(&placer, (struct mt_box){0, 112, 400, 188}, 0.5); /* a filled area */
@@ -517,14 +499,13 @@ static void leaders_go_around_text(void **state)
 }
 
 /* If every leader would cross text, the label is omitted. */
-static void no_leader_crosses_text(void **state)
+TEST(no_leader_crosses_text)
 {
     const struct mt_box frame = {0, 0, 400, 100};
     struct mt_arena arena = {0};
     struct mt_placer placer;
     struct mt_box box;
 
-    (void)state;
     mt_placer_init(&placer, &arena, frame);
     mt_placer_avoid(&placer, (struct mt_box){0, 0, 400, 39}, MT_PLACE_MARK);
     assert_true(mt_placer_label(&placer, 200, 20, 80, 20, &box) < MT_PLACE_LIMIT);
@@ -536,14 +517,13 @@ static void no_leader_crosses_text(void **state)
 }
 
 /* Where names do not fit, only colors distinguish the rows of phases. */
-static void names_of_phases_have_different_colors(void **state)
+TEST(names_of_phases_have_different_colors)
 {
     static const char *const names[] = {"forward",   "backward", "optimizer", "loss",
                                         "zero_grad", "grow",     "shrink",    "drop",
                                         "plain",     "capture",  "replay"};
     enum mt_color seen[MT_ARRAY_LEN(names)];
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         seen[i] = mt_phase_color(names[i], i < 5 ? 0 : (unsigned)(i - 5));
         assert_in_range(seen[i], MT_COLOR_PHASE_0, MT_COLOR_PHASE_LAST);
@@ -554,28 +534,5 @@ static void names_of_phases_have_different_colors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(utf8_is_decoded_and_damage_is_marked),
-        cmocka_unit_test(every_needed_letter_has_an_outline),
-        cmocka_unit_test(width_grows_with_size_and_weight),
-        cmocka_unit_test(fitted_text_fits),
-        cmocka_unit_test(names_are_cut_between_words),
-        cmocka_unit_test(no_number_is_cut),
-        cmocka_unit_test(text_can_be_read_on_every_cell),
-        cmocka_unit_test(names_of_phases_have_different_colors),
-        cmocka_unit_test(svg_escapes_names),
-        cmocka_unit_test(svg_merges_runs_of_stepped_paths),
-        cmocka_unit_test(svg_ignores_the_locale),
-        cmocka_unit_test(a_wider_font_does_not_touch_the_note_of_a_tile),
-        cmocka_unit_test(a_wider_font_keeps_a_heading_in_its_column),
-        cmocka_unit_test(byte_ticks_are_round_in_their_unit),
-        cmocka_unit_test(byte_ticks_are_few_and_ascend),
-        cmocka_unit_test(time_labels_of_ticks_differ),
-        cmocka_unit_test(phases_are_no_roles),
-        cmocka_unit_test(labels_avoid_text_and_the_edge),
-        cmocka_unit_test(leaders_go_around_text),
-        cmocka_unit_test(no_leader_crosses_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

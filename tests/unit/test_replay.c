@@ -58,11 +58,10 @@ static const struct mt_replay_result *exceed_device(const char *policy, uint64_t
 }
 
 /* PyTorch rejects the request without a flush, unless a limit refuses it. */
-static void a_request_beyond_the_device_is_rejected(void **unused)
+TEST(a_request_beyond_the_device_is_rejected)
 {
     static const char throws[] = "pytorch:throw_on_cudamalloc_oom:True";
 
-    (void)unused;
     assert_int_equal(exceed_device(throws, 0)->failed_requests, 1);
     assert_int_equal(summary.devices[0].counters.ooms, 0);
     assert_int_equal(summary.devices[0].counters.retries, 0);
@@ -73,12 +72,11 @@ static void a_request_beyond_the_device_is_rejected(void **unused)
 }
 
 /* Batches may split a group from its trigger; the replay still sees one group. */
-static void groups_reach_across_batches(void **unused)
+TEST(groups_reach_across_batches)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     size_t batch;
 
-    (void)unused;
     for (batch = 1; batch < 8; batch++) {
         struct mt_event events[] = {
             event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
@@ -103,7 +101,7 @@ static void groups_reach_across_batches(void **unused)
     }
 }
 
-static void differences_are_named(void **unused)
+TEST(differences_are_named)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     struct mt_event moved[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
@@ -113,7 +111,6 @@ static void differences_are_named(void **unused)
                                     event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
     const struct mt_replay_result *result;
 
-    (void)unused;
     result = replay(moved, 2, 8, &options);
     assert_false(result->verify.exact);
     assert_int_equal(result->verify.addresses_exact, 0);
@@ -127,13 +124,12 @@ static void differences_are_named(void **unused)
     assert_non_null(strstr(result->verify.first_difference, "segment_alloc of 22.0 MiB"));
 }
 
-static void lost_events_are_counted_not_fatal(void **unused)
+TEST(lost_events_are_counted_not_fatal)
 {
     static const char *const policies[] = {"pytorch", "recorded"};
     struct mt_replay_options options = {0};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
         struct mt_event events[] = {
             event(MT_EVENT_FREE_REQUESTED, BASE, 10), /* never allocated */
@@ -160,14 +156,13 @@ static void lost_events_are_counted_not_fatal(void **unused)
     }
 }
 
-static void absurd_sizes_run_out_of_memory(void **unused)
+TEST(absurd_sizes_run_out_of_memory)
 {
     static const char *const policies[] = {"pytorch", "recorded",
                                            "pytorch:expandable_segments:True"};
     struct mt_replay_options options = {0};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
         struct mt_event events[] = {
             event(MT_EVENT_ALLOC, BASE, UINT64_MAX),
@@ -185,7 +180,7 @@ static void absurd_sizes_run_out_of_memory(void **unused)
     }
 }
 
-static void limits_are_kept_to_the_byte(void **unused)
+TEST(limits_are_kept_to_the_byte)
 {
     struct mt_replay_options options = {.policy = "pytorch:", .limit_bytes = 22 * MT_MIB};
     struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4 * MT_MIB),
@@ -193,7 +188,6 @@ static void limits_are_kept_to_the_byte(void **unused)
                                 event(MT_EVENT_ALLOC, BASE + 96 * MT_MIB, 30 * MT_MIB)};
     const struct mt_replay_result *result = replay(events, 3, 64, &options);
 
-    (void)unused;
     assert_int_equal(result->counters.reserved.peak, 22 * MT_MIB); /* reaching it is allowed */
     assert_int_equal(result->failed_requests, 1);
     assert_int_equal(result->counters.ooms, 1);
@@ -204,7 +198,7 @@ static void limits_are_kept_to_the_byte(void **unused)
 }
 
 /* The replay abandons a device that needs more than its limit. Others continue. */
-static void devices_above_their_limit_are_abandoned(void **unused)
+TEST(devices_above_their_limit_are_abandoned)
 {
     uint64_t most[MT_MAX_DEVICES] = {20 * MT_MIB, 40 * MT_MIB};
     struct mt_replay_options options = {.policy = "pytorch:", .most_reserved_bytes = most};
@@ -214,7 +208,6 @@ static void devices_above_their_limit_are_abandoned(void **unused)
                                 event(MT_EVENT_ALLOC, BASE + 128 * MT_MIB, 512),
                                 event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 512)};
 
-    (void)unused;
     events[1].device = events[4].device = 1;
     (void)replay(events, 5, 64, &options);
     assert_true(summary.devices[0].given_up);
@@ -277,7 +270,7 @@ static void replay_observed(struct mt_event *events, size_t count, struct observ
     memory_source_release(&source);
 }
 
-static void observers_see_one_run(void **unused)
+TEST(observers_see_one_run)
 {
     struct mt_event retry[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
                                event(MT_EVENT_ALLOC, BASE, 4 * MT_MIB),
@@ -289,7 +282,6 @@ static void observers_see_one_run(void **unused)
                                event(MT_EVENT_MARK, 0, 0)};
     struct observed observed;
 
-    (void)unused;
     replay_observed(retry, 4, &observed);
     assert_int_equal(observed.restarts, 0);
     assert_int_equal(observed.events, 4);
@@ -303,7 +295,7 @@ static void observers_see_one_run(void **unused)
     assert_int_equal(summary.devices[0].counters.retries, 1);
 }
 
-static void ooms_bound_the_limit(void **unused)
+TEST(ooms_bound_the_limit)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
@@ -311,7 +303,6 @@ static void ooms_bound_the_limit(void **unused)
                                 event(MT_EVENT_OOM, 0, 30 * MT_MIB)};
     const struct mt_replay_result *result = replay(events, 3, 64, &options);
 
-    (void)unused;
     assert_true(result->verify.exact);
     assert_true(result->limit_inferred);
     assert_int_equal(result->limit_low_bytes, 20 * MT_MIB);
@@ -324,7 +315,7 @@ static void ooms_bound_the_limit(void **unused)
     assert_int_equal(result->limit_bytes, 0);
 }
 
-static void traces_without_completions_complete_at_the_request(void **unused)
+TEST(traces_without_completions_complete_at_the_request)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4096),
                                 event(MT_EVENT_FREE_REQUESTED, BASE, 4096)};
@@ -332,7 +323,6 @@ static void traces_without_completions_complete_at_the_request(void **unused)
     struct memory_source source;
     struct mt_error error;
 
-    (void)unused;
     memory_source_init(&source, events, 2, 64);
     source.source.header.has_free_completed = false;
     assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
@@ -343,7 +333,7 @@ static void traces_without_completions_complete_at_the_request(void **unused)
 
 /* The run released a segment, under a limit, while a free waited, and completed nothing: PyTorch's
  * garbage collection does that. The block is still active at the end. */
-static void a_replay_of_the_run_completes_only_what_the_run_did(void **unused)
+TEST(a_replay_of_the_run_completes_only_what_the_run_did)
 {
     struct mt_replay_options options = {.verify = true, .limit_bytes = 70 * MT_MIB};
     struct mt_event events[] = {
@@ -361,7 +351,6 @@ static void a_replay_of_the_run_completes_only_what_the_run_did(void **unused)
     };
     const struct mt_replay_result *result = replay(events, MT_ARRAY_LEN(events), 64, &options);
 
-    (void)unused;
     if (!result->verify.exact)
         fail_msg("%s", result->verify.first_difference);
     assert_int_equal(result->counters.active.now, 56 * MT_MIB);
@@ -370,7 +359,7 @@ static void a_replay_of_the_run_completes_only_what_the_run_did(void **unused)
     assert_int_equal(result->counters.active.now, 48 * MT_MIB);
 }
 
-static void completed_frees_need_a_block_that_waits(void **unused)
+TEST(completed_frees_need_a_block_that_waits)
 {
     struct mt_replay_options options = {.policy = "recorded", .verify = true};
     struct mt_event events[] = {
@@ -386,7 +375,6 @@ static void completed_frees_need_a_block_that_waits(void **unused)
     };
     const struct mt_replay_verify *verify;
 
-    (void)unused;
     verify = &replay(events, 4, 64, &options)->verify;
     assert_true(verify->exact);
     assert_int_equal(verify->covered, MT_COVERS_REQUESTED | MT_COVERS_ALLOCATED | MT_COVERS_ACTIVE |
@@ -422,9 +410,8 @@ static unsigned covered_with(bool has_segments, bool starts_in_middle, bool size
     return summary.devices[0].verify.covered;
 }
 
-static void claims_cover_only_what_was_recorded(void **unused)
+TEST(claims_cover_only_what_was_recorded)
 {
-    (void)unused;
     assert_int_equal(covered_with(true, false, false), MT_COVERS_ALL);
     assert_int_equal(covered_with(true, false, true), MT_COVERS_ALL & ~MT_COVERS_REQUESTED);
     assert_int_equal(covered_with(false, false, false), MT_COVERS_REQUESTED);
@@ -463,11 +450,10 @@ static const struct mt_replay_verify *replay_to_an_end(uint64_t active_bytes)
     return &summary.devices[0].verify;
 }
 
-static void levels_at_the_end_are_compared(void **unused)
+TEST(levels_at_the_end_are_compared)
 {
     const struct mt_replay_verify *verify = replay_to_an_end(1536);
 
-    (void)unused;
     if (!verify->exact)
         fail_msg("%s", verify->first_difference);
     assert_int_equal(verify->end_levels, 3 + 2 + 3); /* not all segments count requested bytes */
@@ -478,13 +464,12 @@ static void levels_at_the_end_are_compared(void **unused)
                         "at the end, active: recorded 3,146,240 B, replay 1,024 B more");
 }
 
-static void state_at_the_start_is_restored(void **unused)
+TEST(state_at_the_start_is_restored)
 {
     static const char *const policies[] = {"pytorch", "recorded"};
     struct mt_replay_options options = {.verify = true};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
         struct mt_event events[] = {
             event(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MT_MIB),
@@ -515,14 +500,13 @@ static void state_at_the_start_is_restored(void **unused)
 }
 
 /* As in a hostile trace: the rest of the trace is replayed. */
-static void an_initial_segment_of_no_bytes_holds_nothing(void **unused)
+TEST(an_initial_segment_of_no_bytes_holds_nothing)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 0),
                                 event(MT_EVENT_ALLOC, BASE + 32 * MT_MIB, 4096)};
     struct mt_replay_options options = {.policy = "pytorch"};
     const struct mt_replay_result *result;
 
-    (void)unused;
     events[0].flags = MT_EVENT_INITIAL;
     result = replay(events, 2, 64, &options);
     assert_int_equal(result->counters.allocations, 1);
@@ -530,7 +514,7 @@ static void an_initial_segment_of_no_bytes_holds_nothing(void **unused)
 }
 
 /* The first block would be merged with a free neighbor that is in no free list of the policy. */
-static void late_initial_events_are_not_restored(void **unused)
+TEST(late_initial_events_are_not_restored)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, BASE, 20 * MT_MIB),
                                 event(MT_EVENT_ALLOC, BASE, 20 * MT_MIB),
@@ -542,7 +526,6 @@ static void late_initial_events_are_not_restored(void **unused)
     struct mt_replay_options options = {.policy = "pytorch:expandable_segments:True"};
     const struct mt_replay_result *result;
 
-    (void)unused;
     events[0].flags = events[1].flags = events[4].flags = MT_EVENT_INITIAL;
     events[1].aux_bytes = 20 * MT_MIB;
     result = replay(events, MT_ARRAY_LEN(events), 64, &options);
@@ -551,7 +534,7 @@ static void late_initial_events_are_not_restored(void **unused)
 }
 
 /* The look-ahead skipped the second flush, and served the request for both. */
-static void flushes_are_never_initial(void **unused)
+TEST(flushes_are_never_initial)
 {
     struct mt_replay_options options = {.policy = "pytorch"};
     struct mt_event events[] = {event(MT_EVENT_EMPTY_CACHE, 0, 0),
@@ -559,14 +542,13 @@ static void flushes_are_never_initial(void **unused)
                                 event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
     const struct mt_replay_result *result;
 
-    (void)unused;
     events[0].flags = events[1].flags = MT_EVENT_INITIAL;
     result = replay(events, MT_ARRAY_LEN(events), 8, &options);
     assert_int_equal(result->counters.allocated.peak, 2 * MT_MIB);
     assert_int_equal(result->counters.reserved.peak, 20 * MT_MIB);
 }
 
-static void bad_policies_are_refused(void **unused)
+TEST(bad_policies_are_refused)
 {
     static const char *const bad[] = {"",
                                       "no_such",
@@ -581,7 +563,6 @@ static void bad_policies_are_refused(void **unused)
     struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4096)};
     size_t i;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(bad); i++) {
         struct mt_replay_options options = {.policy = bad[i]};
         struct memory_source source;
@@ -596,12 +577,11 @@ static void bad_policies_are_refused(void **unused)
     }
 }
 
-static void an_empty_trace_has_no_devices(void **unused)
+TEST(an_empty_trace_has_no_devices)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     struct mt_event mark = event(MT_EVENT_MARK, 0, 0);
 
-    (void)unused;
     replay(&mark, 1, 64, &options);
     assert_int_equal(summary.device_count, 0);
     replay(&mark, 0, 64, &options);
@@ -610,28 +590,5 @@ static void an_empty_trace_has_no_devices(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_beyond_the_device_is_rejected),
-        cmocka_unit_test(groups_reach_across_batches),
-        cmocka_unit_test(differences_are_named),
-        cmocka_unit_test(lost_events_are_counted_not_fatal),
-        cmocka_unit_test(absurd_sizes_run_out_of_memory),
-        cmocka_unit_test(limits_are_kept_to_the_byte),
-        cmocka_unit_test(devices_above_their_limit_are_abandoned),
-        cmocka_unit_test(observers_see_one_run),
-        cmocka_unit_test(ooms_bound_the_limit),
-        cmocka_unit_test(traces_without_completions_complete_at_the_request),
-        cmocka_unit_test(a_replay_of_the_run_completes_only_what_the_run_did),
-        cmocka_unit_test(completed_frees_need_a_block_that_waits),
-        cmocka_unit_test(claims_cover_only_what_was_recorded),
-        cmocka_unit_test(levels_at_the_end_are_compared),
-        cmocka_unit_test(state_at_the_start_is_restored),
-        cmocka_unit_test(an_initial_segment_of_no_bytes_holds_nothing),
-        cmocka_unit_test(late_initial_events_are_not_restored),
-        cmocka_unit_test(flushes_are_never_initial),
-        cmocka_unit_test(bad_policies_are_refused),
-        cmocka_unit_test(an_empty_trace_has_no_devices),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -17,11 +17,10 @@ static uint64_t sum_of(const struct mt_retry_mark *marks, uint32_t count)
     return sum;
 }
 
-static void only_an_event_that_retried_is_marked(void **state)
+TEST(only_an_event_that_retried_is_marked)
 {
     struct mt_retry_marks list = {0};
 
-    (void)state;
     mt_retry_marks_add(&list, 10, 1, 0);
     mt_retry_marks_add(&list, 20, 2, 1);
     mt_retry_marks_add(&list, 30, 3, 1);
@@ -33,11 +32,10 @@ static void only_an_event_that_retried_is_marked(void **state)
     mt_retry_marks_release(&list);
 }
 
-static void a_full_list_loses_no_mark(void **state)
+TEST(a_full_list_loses_no_mark)
 {
     struct mt_retry_marks list = {0};
 
-    (void)state;
     for (uint64_t i = 1; i <= 10000; i++) {
         mt_retry_marks_add(&list, i, i, i);
         assert_true(list.count <= MT_MAX_RETRY_MARKS);
@@ -47,13 +45,12 @@ static void a_full_list_loses_no_mark(void **state)
     mt_retry_marks_release(&list);
 }
 
-static void a_report_lists_all_retries_that_it_counts(void **state)
+TEST(a_report_lists_all_retries_that_it_counts)
 {
     static const char *const names[] = {"churn_cap", "gpt_cap", "oom_adam", "gpt_default"};
     const struct mt_analyze_options options = {0};
     uint64_t all = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct capture capture =
             capture_analyze(capture_path("captures", names[i], ".pickle.zst"), &options);
@@ -100,9 +97,8 @@ static void check_log(uint64_t blocks, uint64_t different)
     mt_alloc_log_release(&log);
 }
 
-static void the_log_returns_what_it_got(void **state)
+TEST(the_log_returns_what_it_got)
 {
-    (void)state;
     check_log(1, 1);
     check_log(MT_BLOCK_UNITS_CHUNK, 300);
     check_log(MT_BLOCK_UNITS_CHUNK + 1, 300);
@@ -112,12 +108,5 @@ static void the_log_returns_what_it_got(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_an_event_that_retried_is_marked),
-        cmocka_unit_test(a_full_list_loses_no_mark),
-        cmocka_unit_test(a_report_lists_all_retries_that_it_counts),
-        cmocka_unit_test(the_log_returns_what_it_got),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

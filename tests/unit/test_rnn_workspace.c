@@ -45,7 +45,7 @@ static bool read_network(FILE *file, struct rnn_shape *shape, size_t truth[3])
     return false;
 }
 
-static void networks_are_as_good_as_the_header_says(void **state)
+TEST(networks_are_as_good_as_the_header_says)
 {
     FILE *file = fopen(MEMTRACE_FIXTURES "/rnn_workspaces/h200.txt", "r");
     struct quality inference = {0}, training = {0}, reserve = {0};
@@ -53,7 +53,6 @@ static void networks_are_as_good_as_the_header_says(void **state)
     size_t truth[3];
     int networks = 0;
 
-    (void)state;
     assert_non_null(file);
     for (; read_network(file, &shape, truth); networks++) {
         judge(&inference, sim_rnn_workspace_bytes(&shape, false), truth[0]);
@@ -73,7 +72,7 @@ static void networks_are_as_good_as_the_header_says(void **state)
 }
 
 /* The size of a very large network must not look small because a product overflowed. */
-static void sizes_beyond_all_bounds_stay_large(void **state)
+TEST(sizes_beyond_all_bounds_stay_large)
 {
     struct rnn_shape shape = {.gates = 4,
                               .layers = INT32_MAX,
@@ -85,17 +84,11 @@ static void sizes_beyond_all_bounds_stay_large(void **state)
                               .batch = INT32_MAX,
                               .element_bytes = 8};
 
-    (void)state;
     assert_true(sim_rnn_workspace_bytes(&shape, true) > (size_t)1 << 56);
     assert_true(sim_rnn_reserve_bytes(&shape) > (size_t)1 << 55);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_are_as_good_as_the_header_says),
-        cmocka_unit_test(sizes_beyond_all_bounds_stay_large),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -7,12 +7,11 @@
 #include "util.h"
 
 /* Between ranges that name no phase, and without a model: the block is no batch. */
-static void no_model(void **state)
+TEST(no_model)
 {
     struct program p;
     uint64_t before, block;
 
-    (void)state;
     begin(&p);
     before = born(&p);
     for (int i = 0; i < 3; i++) {
@@ -32,12 +31,11 @@ static void no_model(void **state)
 }
 
 /* A batch whose graph is kept, with its loss. Blocks allocated after the call may be anything. */
-static void a_batch_that_is_kept(void **state)
+TEST(a_batch_that_is_kept)
 {
     struct program p;
     uint64_t batches[4], results[4];
 
-    (void)state;
     begin(&p);
     for (int i = 0; i < 4; i++) {
         char name[32];
@@ -63,13 +61,12 @@ static void a_batch_that_is_kept(void **state)
 }
 
 /* Two steps with all phases. */
-static void training(void **state)
+TEST(training)
 {
     struct program p;
     uint64_t parameter, scratch, batch, activation, kept, inner, gradient, buffer, moment, update;
     uint64_t workspace;
 
-    (void)state;
     begin(&p);
     scratch = born(&p);
     parameter = born(&p);
@@ -118,12 +115,11 @@ static void training(void **state)
 }
 
 /* Failure 1: the program fails in forward, and unwinding frees everything in that phase. */
-static void death_in_forward(void **state)
+TEST(death_in_forward)
 {
     struct program p;
     uint64_t parameter, activation, temporary;
 
-    (void)state;
     begin(&p);
     parameter = born(&p);
     enter(&p, "step#0");
@@ -143,12 +139,11 @@ static void death_in_forward(void **state)
 }
 
 /* Blocks that a conversion replaces are parameters; blocks that initialization frees are not. */
-static void conversion_in_setup(void **state)
+TEST(conversion_in_setup)
 {
     struct program p;
     uint64_t old, replaced, scratch;
 
-    (void)state;
     begin(&p);
     scratch = born_by(&p, stack(&p, "kaiming_uniform_", "/x/torch/nn/init.py"), 4096);
     freed(&p, scratch);
@@ -166,13 +161,12 @@ static void conversion_in_setup(void **state)
 }
 
 /* A loss that is accumulated keeps the graph of every step. */
-static void leak(void **state)
+TEST(leak)
 {
     struct program p;
     uint64_t blocks[5];
     char name[16] = "step#0";
 
-    (void)state;
     begin(&p);
     for (int step = 0; step < 5; step++) {
         name[5] = (char)('0' + step);
@@ -215,26 +209,23 @@ static void stacks_of(const char *module_path, const char *adam_path)
     end(&p);
 }
 
-static void stacks_alone(void **state)
+TEST(stacks_alone)
 {
-    (void)state;
     stacks_of("/x/torch/nn/modules/module.py", "/x/torch/optim/adam.py");
 }
 
-static void stacks_of_windows(void **state)
+TEST(stacks_of_windows)
 {
-    (void)state;
     stacks_of("D:\\x\\Lib\\site-packages\\torch\\nn\\modules\\module.py",
               "D:\\x\\Lib\\site-packages\\torch\\optim\\adam.py");
 }
 
 /* Ranges that repeat make cycles without numbers. */
-static void cycles_without_steps(void **state)
+TEST(cycles_without_steps)
 {
     struct program p;
     uint64_t moment = 0;
 
-    (void)state;
     begin(&p);
     for (int turn = 0; turn < 3; turn++) {
         enter(&p, "forward");
@@ -251,12 +242,11 @@ static void cycles_without_steps(void **state)
 }
 
 /* Data from before the loop has no gradient. Blocks above 1 MiB may have tails. */
-static void data_before_the_loop(void **state)
+TEST(data_before_the_loop)
 {
     struct program p;
     uint64_t parameter, frozen, own, copy, rollouts;
 
-    (void)state;
     for (int trains = 0; trains < 2; trains++) {
         begin(&p);
         parameter = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4u << 20);
@@ -288,12 +278,11 @@ static void data_before_the_loop(void **state)
 
 /* Plain SGD accumulates the gradients of six micro-batches: they have the sizes of parameters, and
  * outlive calls of the model. The workspace of backward is no gradient. */
-static void gradients_of_micro_batches(void **state)
+TEST(gradients_of_micro_batches)
 {
     struct program p;
     uint64_t own, data, gradient;
 
-    (void)state;
     begin(&p);
     (void)born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4096);
     own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 65536);
@@ -320,12 +309,11 @@ static void gradients_of_micro_batches(void **state)
 }
 
 /* A graph that the program drops when the call ends, in the same phase; and a call without one. */
-static void dropped_graph(void **state)
+TEST(dropped_graph)
 {
     struct program p;
     uint64_t kept[30], temporary = 0;
 
-    (void)state;
     begin(&p);
     enter(&p, "forward");
     for (int i = 0; i < 30; i++)
@@ -344,9 +332,8 @@ static void dropped_graph(void **state)
 }
 
 /* The second call also leaves a block behind, so that of the first is no buffer. */
-static void graphs_of_three_calls_are_kept(void **state)
+TEST(graphs_of_three_calls_are_kept)
 {
-    (void)state;
     for (int keeps = 0; keeps < 2; keeps++) {
         struct program p;
         uint64_t first = 0;
@@ -388,9 +375,8 @@ static enum mt_role role_by(const char *function, const char *outer, bool initia
     return found;
 }
 
-static void names_show_what_a_state_holds(void **unused)
+TEST(names_show_what_a_state_holds)
 {
-    (void)unused;
     for (int initial = 0; initial < 2; initial++) {
         assert_int_equal(role_by("init_weight", "load", initial), MT_ROLE_PARAMETERS);
         assert_int_equal(role_by("empty", "Loader.load_weights", initial), MT_ROLE_PARAMETERS);
@@ -403,12 +389,11 @@ static void names_show_what_a_state_holds(void **unused)
 }
 
 /* If a model works, its work shows the roles. */
-static void names_count_only_without_a_model(void **unused)
+TEST(names_count_only_without_a_model)
 {
     struct program p;
     uint64_t block;
 
-    (void)unused;
     begin(&p);
     block = born_by(&p, stack(&p, "load_weights", "/home/me/run.py"), 4096);
     enter(&p, "forward");
@@ -424,7 +409,7 @@ static void names_count_only_without_a_model(void **unused)
  * be labels that are copied after the call. With a loss function of PyTorch, or where the program
  * fetches data, all blocks may be labels. A batch that backward frees existed when the model was
  * called. */
-static void a_loss_between_the_parts(void **state)
+TEST(a_loss_between_the_parts)
 {
     static const char *const names[] = {"step#0", "step#1", "step#2"};
     static const struct {
@@ -436,7 +421,6 @@ static void a_loss_between_the_parts(void **state)
         {"data", NULL, MT_ROLE_INPUTS, MT_ROLE_INPUTS},
     };
 
-    (void)state;
     for (size_t n = 0; n < MT_ARRAY_LEN(programs); n++) {
         struct program p;
         uint64_t batch = 0, kept[2] = {0, 0};
@@ -476,11 +460,10 @@ static void a_loss_between_the_parts(void **state)
 
 /* Megatron's constructor makes a buffer for parameters, and at a later line one for gradients. One
  * line, or a third one, shows neither. */
-static void buffers_for_gradients(void **state)
+TEST(buffers_for_gradients)
 {
     static const char file[] = "/x/megatron/core/distributed/param_and_grad_buffer.py";
 
-    (void)state;
     for (uint32_t lines = 1; lines <= 3; lines++) {
         struct program p;
         uint64_t buffers[3];
@@ -505,12 +488,11 @@ static void buffers_for_gradients(void **state)
 }
 
 /* A benchmark of an operation calls no module, so the first part that stacks show is backward. */
-static void no_call_before_backward(void **state)
+TEST(no_call_before_backward)
 {
     struct program p;
     uint64_t input, matrix, scratch;
 
-    (void)state;
     begin(&p);
     input = born(&p);
     scratch = born(&p);
@@ -533,12 +515,11 @@ static void no_call_before_backward(void **state)
 
 /* A step calls the model and torch.autograd.grad(create_graph=True) several times, then backward.
  * What the first ones keep for the last one are no gradients, unless it has a parameter's size. */
-static void graphs_of_gradients(void **state)
+TEST(graphs_of_gradients)
 {
     struct program p;
     uint64_t parameter, kept[4];
 
-    (void)state;
     begin(&p);
     parameter = born_by(&p, MT_NO_ID, 1024);
     for (int step = 0; step < 2; step++) {
@@ -570,27 +551,5 @@ static void graphs_of_gradients(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(graphs_of_gradients),
-        cmocka_unit_test(no_call_before_backward),
-        cmocka_unit_test(a_loss_between_the_parts),
-        cmocka_unit_test(buffers_for_gradients),
-        cmocka_unit_test(no_model),
-        cmocka_unit_test(a_batch_that_is_kept),
-        cmocka_unit_test(training),
-        cmocka_unit_test(death_in_forward),
-        cmocka_unit_test(leak),
-        cmocka_unit_test(gradients_of_micro_batches),
-        cmocka_unit_test(conversion_in_setup),
-        cmocka_unit_test(stacks_alone),
-        cmocka_unit_test(stacks_of_windows),
-        cmocka_unit_test(cycles_without_steps),
-        cmocka_unit_test(data_before_the_loop),
-        cmocka_unit_test(dropped_graph),
-        cmocka_unit_test(graphs_of_three_calls_are_kept),
-        cmocka_unit_test(names_show_what_a_state_holds),
-        cmocka_unit_test(names_count_only_without_a_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

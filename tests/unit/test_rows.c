@@ -67,7 +67,7 @@ static void expect_damage(const char *text, size_t events, uint64_t damaged, con
 #define HEADER "op,addr,bytes,t_ns\n"
 #define GOOD   "alloc,0x10,5,1\n"
 
-static void rows_that_cannot_be_read(void **state)
+TEST(rows_that_cannot_be_read)
 {
     static const struct {
         const char *row, *why;
@@ -91,7 +91,6 @@ static void rows_that_cannot_be_read(void **state)
         {"alloc,\"0x20,5,1\n", "a quote is not closed"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct mt_buf text = {0};
 
@@ -101,9 +100,8 @@ static void rows_that_cannot_be_read(void **state)
     }
 }
 
-static void forms_that_are_read(void **state)
+TEST(forms_that_are_read)
 {
-    (void)state;
     expect_damage("\xEF\xBB\xBF" HEADER GOOD, 1, 0, NULL);
     expect_damage("op,addr,bytes,t_ns\r\nalloc,16,5,1\r\n\r\nfree,16,,2\r\n", 2, 0, NULL);
     expect_damage("op\taddr\tbytes\nalloc\t16\t5\n", 1, 0, NULL);
@@ -119,26 +117,24 @@ static void forms_that_are_read(void **state)
                   2, 4, "line 2: the line is not an object");
 }
 
-static void a_zero_byte(void **state)
+TEST(a_zero_byte)
 {
     static const char text[] = HEADER "alloc,0x20\0,5,1\n" GOOD;
     struct mt_event events[4];
     struct mt_source *source = open_bytes(text, sizeof text - 1);
 
-    (void)state;
     assert_non_null(source);
     assert_int_equal(read_events(source, events, 4), 1);
     assert_string_equal(source->integrity.first_error.text, "line 2: there is a zero byte");
     mt_source_close(source);
 }
 
-static void times(void **state)
+TEST(times)
 {
     struct mt_event events[8];
     struct mt_source *source = open_text("op,addr,bytes,t_s\nalloc,16,1,1700000000.123456789\n"
                                          "alloc,17,1,1700000000.1\nalloc,18,1,1.8e9\n");
 
-    (void)state;
     assert_int_equal(read_events(source, events, 8), 3);
     assert_int_equal(events[0].t_ns, 1700000000123456789);
     assert_int_equal(events[1].t_ns, 1700000000123456789); /* it went back */
@@ -154,14 +150,13 @@ static void times(void **state)
 }
 
 /* Rows of JSON may lack what others have. */
-static void times_of_some_rows(void **state)
+TEST(times_of_some_rows)
 {
     struct mt_event events[8];
     struct mt_source *source = open_text("{\"op\":\"alloc\",\"addr\":16,\"bytes\":5}\n"
                                          "{\"op\":\"alloc\",\"addr\":17,\"bytes\":5,\"t_ns\":90}\n"
                                          "{\"op\":\"alloc\",\"addr\":18,\"bytes\":5}\n");
 
-    (void)state;
     assert_int_equal(read_events(source, events, 8), 2);
     assert_int_equal(events[0].t_ns, 1);
     assert_int_equal(events[1].t_ns, 90);
@@ -171,7 +166,7 @@ static void times_of_some_rows(void **state)
 }
 
 /* Threads log in turn, so that a row of the day before may follow midnight. */
-static void midnight(void **state)
+TEST(midnight)
 {
     struct mt_event events[8];
     struct mt_source *source = open_text("Thread,Time,Action,Pointer,Size,Stream\n"
@@ -180,7 +175,6 @@ static void midnight(void **state)
                                          "2,23:59:59.95,allocate,0x30,10,0\n"
                                          "1,00:00:00.2,allocate,0x40,10,0\n");
 
-    (void)state;
     assert_int_equal(read_events(source, events, 8), 4);
     assert_int_equal(events[1].t_ns - events[0].t_ns, 200000000);
     assert_int_equal(events[2].t_ns, events[1].t_ns);
@@ -189,7 +183,7 @@ static void midnight(void **state)
     mt_source_close(source);
 }
 
-static void a_long_log_after_midnight(void **state)
+TEST(a_long_log_after_midnight)
 {
     struct mt_event events[8];
     struct mt_source *source = open_text("Thread,Time,Action,Pointer,Size,Stream\n"
@@ -198,7 +192,6 @@ static void a_long_log_after_midnight(void **state)
                                          "1,13:00:00.1,allocate,0x30,10,0\n"
                                          "1,00:05:00.1,allocate,0x40,10,0\n");
 
-    (void)state;
     assert_int_equal(read_events(source, events, 8), 4);
     assert_int_equal(events[2].t_ns - events[1].t_ns, 46200 * UINT64_C(1000000000));
     assert_int_equal(events[3].t_ns - events[2].t_ns, 39900 * UINT64_C(1000000000));
@@ -206,9 +199,8 @@ static void a_long_log_after_midnight(void **state)
 }
 
 /* An empty cell is not device 0 or the usual heap if allocations name others. */
-static void frees_without_their_place(void **state)
+TEST(frees_without_their_place)
 {
-    (void)state;
     expect_damage("op,addr,bytes,device\nalloc,16,5,1\nfree,16,,\n", 1, 1,
                   "line 3: there is no device");
     expect_damage("op,addr,bytes,heap\nalloc,16,5,h\nfree,16,,\n", 1, 1,
@@ -219,7 +211,7 @@ static void frees_without_their_place(void **state)
                   "line 2: the block is smaller than the request");
 }
 
-static void one_process(void **state)
+TEST(one_process)
 {
     struct mt_event events[8];
     struct mt_source *source =
@@ -228,7 +220,6 @@ static void one_process(void **state)
                   "MALLOC,HAL,3,2,9,0,16,{size:8}\nFREE,HAL,4,2,9,0,16,{size:8}\n"
                   "FREE,HAL,5,1,9,0,16,{size:7}\n");
 
-    (void)state;
     assert_int_equal(read_events(source, events, 8), 2);
     assert_int_equal(events[0].size_bytes, 7);
     assert_int_equal(events[1].t_ns, 5);
@@ -259,21 +250,19 @@ static void too_many(const char *column, const char *why)
     mt_buf_release(&text);
 }
 
-static void names_beyond_what_a_trace_can_have(void **state)
+TEST(names_beyond_what_a_trace_can_have)
 {
-    (void)state;
     too_many("heap", "a trace cannot have more than 8,192 heaps");
     too_many("pool", "a trace cannot have more than 8,192 pools");
 }
 
 /* Nothing is invented, nothing is lost, and both are counted. */
-static void contradictions(void **state)
+TEST(contradictions)
 {
     struct mt_event events[8];
     struct mt_source *source = open_text(HEADER "alloc,16,5,1\nalloc,16,6,2\nfree,16,,3\n"
                                                 "free,16,,4\n");
 
-    (void)state;
     assert_int_equal(read_events(source, events, 8), 5);
     assert_int_equal(events[1].kind, MT_EVENT_DROPPED);
     assert_int_equal(events[2].size_bytes, 6);
@@ -293,7 +282,7 @@ static void contradictions(void **state)
     mt_source_close(source);
 }
 
-static void stacks(void **state)
+TEST(stacks)
 {
     struct mt_event events[4];
     struct mt_source *source =
@@ -302,7 +291,6 @@ static void stacks(void **state)
     const struct mt_symbols *symbols = &source->symbols;
     const struct mt_stack *inner, *outer;
 
-    (void)state;
     assert_int_equal(read_events(source, events, 4), 2);
     inner = &symbols->stacks[events[0].stack];
     assert_int_equal(inner->parent, events[1].stack);
@@ -350,9 +338,8 @@ static void cut_everywhere(const char *text, uint64_t most_damaged)
     }
 }
 
-static void files_cut_at_every_byte(void **state)
+TEST(files_cut_at_every_byte)
 {
-    (void)state;
     cut_everywhere("op,addr,bytes,t_ns,stack,name\r\nalloc,0x10,5,1,\"f \"\"x\"\"\r\n;g\",\r\n"
                    "alloc,0x20,6,20,f (a.py:12),\"n,m\"\r\nfree,0x10,,30,,\r\n",
                    1); /* within a cell of two lines */
@@ -370,13 +357,12 @@ static void fill(struct mt_buf *text, char c, size_t count)
     text->length += count;
 }
 
-static void large_cells(void **state)
+TEST(large_cells)
 {
     struct mt_buf text = {0};
     struct mt_event events[8];
     struct mt_source *source;
 
-    (void)state;
     mt_buf_add_text(&text, "op,addr,bytes,name\nalloc,1,1,\"");
     fill(&text, '\n', 1 << 20);
     mt_buf_add_text(&text, "\"\nalloc,2,1,");
@@ -404,11 +390,10 @@ static void expect_refusal(const char *text, size_t length, const char *why)
         fail_msg("'%s' has no '%s'", error.text, why);
 }
 
-static void files_that_are_refused(void **state)
+TEST(files_that_are_refused)
 {
     struct mt_buf text = {0};
 
-    (void)state;
     expect_refusal("op,addr\nalloc,1\n", 16, "no column 'bytes'");
     expect_refusal("op,addr,bytes,op\nalloc,1,1,1\n", 30, "two columns 'op'");
     expect_refusal(HEADER, strlen(HEADER), "no row is an event");
@@ -420,7 +405,7 @@ static void files_that_are_refused(void **state)
     mt_buf_release(&text);
 }
 
-static void probes(void **state)
+TEST(probes)
 {
     static const char *const rows[] = {"op,addr,bytes\n",
                                        "\xEF\xBB\xBFt_ns,kind,\"addr\",size\r\n",
@@ -436,21 +421,19 @@ static void probes(void **state)
                                          "{\"op\":1}\n{\"addr\":1}",
                                          "event,t_ns,device,requested,allocated\n"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_true(mt_rows_probe(rows[i], strlen(rows[i])));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_false(mt_rows_probe(others[i], strlen(others[i])));
 }
 
-static void threads_of_a_trace_keep_their_numbers(void **state)
+TEST(threads_of_a_trace_keep_their_numbers)
 {
     struct mt_event events[8];
     struct mt_source *source = open_text(
         "op,addr,bytes,thread,seq\nalloc,1,1,3,0\nalloc,2,1,1,1\nalloc,3,1,140000000000,2\n"
         "alloc,4,1,4,3\nalloc,5,1,loader,4\nalloc,6,1,0,5\n");
 
-    (void)state;
     assert_int_equal(read_events(source, events, 8), 6);
     assert_int_equal(events[0].thread, 3);
     assert_int_equal(events[1].thread, 1);
@@ -468,25 +451,5 @@ static void threads_of_a_trace_keep_their_numbers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_that_cannot_be_read),
-        cmocka_unit_test(forms_that_are_read),
-        cmocka_unit_test(a_zero_byte),
-        cmocka_unit_test(times),
-        cmocka_unit_test(contradictions),
-        cmocka_unit_test(stacks),
-        cmocka_unit_test(files_cut_at_every_byte),
-        cmocka_unit_test(large_cells),
-        cmocka_unit_test(files_that_are_refused),
-        cmocka_unit_test(probes),
-        cmocka_unit_test(threads_of_a_trace_keep_their_numbers),
-        cmocka_unit_test(times_of_some_rows),
-        cmocka_unit_test(midnight),
-        cmocka_unit_test(a_long_log_after_midnight),
-        cmocka_unit_test(frees_without_their_place),
-        cmocka_unit_test(one_process),
-        cmocka_unit_test(names_beyond_what_a_trace_can_have),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

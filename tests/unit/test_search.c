@@ -141,11 +141,10 @@ static void fill_monotone(void)
     }
 }
 
-static void a_search_finds_what_the_grid_has(void **state)
+TEST(a_search_finds_what_the_grid_has)
 {
     size_t points = 0, all = 0;
 
-    (void)state;
     for (int round = 0; round < 300; round++) {
         begin();
         axis(1 + dice(40), true);
@@ -168,9 +167,8 @@ static void a_search_finds_what_the_grid_has(void **state)
     assert_true(points * 3 < all);
 }
 
-static void a_line_needs_few_points(void **state)
+TEST(a_line_needs_few_points)
 {
-    (void)state;
     begin();
     axis(64, true);
     cards(2, 3000, 1000);
@@ -185,9 +183,8 @@ static void a_line_needs_few_points(void **state)
 }
 
 /* The second value of the list is worth a run only above what the first one has. */
-static void beaten_combinations_need_one_point(void **state)
+TEST(beaten_combinations_need_one_point)
 {
-    (void)state;
     begin();
     axis(64, true);
     axis(2, false);
@@ -207,9 +204,8 @@ static void beaten_combinations_need_one_point(void **state)
     mt_search_release(&search);
 }
 
-static void a_contradiction_is_said_and_the_grid_runs(void **state)
+TEST(a_contradiction_is_said_and_the_grid_runs)
 {
-    (void)state;
     begin();
     axis(32, true);
     cards(2, 2000, 2000);
@@ -226,9 +222,8 @@ static void a_contradiction_is_said_and_the_grid_runs(void **state)
 }
 
 /* A failed point says nothing about others; a combination that only fails ends. */
-static void failed_points_mark_only_themselves(void **state)
+TEST(failed_points_mark_only_themselves)
 {
-    (void)state;
     begin();
     axis(32, true);
     cards(1, 2000, 0);
@@ -253,9 +248,8 @@ static void failed_points_mark_only_themselves(void **state)
     mt_search_release(&search);
 }
 
-static void a_limit_leaves_the_answer_open(void **state)
+TEST(a_limit_leaves_the_answer_open)
 {
-    (void)state;
     begin();
     axis(64, true);
     cards(1, 3000, 0);
@@ -268,11 +262,10 @@ static void a_limit_leaves_the_answer_open(void **state)
     mt_search_release(&search);
 }
 
-static void shards_share_the_combinations(void **state)
+TEST(shards_share_the_combinations)
 {
     size_t of_shards = 0;
 
-    (void)state;
     for (size_t shard = 0; shard < 3; shard++) {
         begin();
         axis(8, true);
@@ -295,15 +288,5 @@ static void shards_share_the_combinations(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_search_finds_what_the_grid_has),
-        cmocka_unit_test(a_line_needs_few_points),
-        cmocka_unit_test(beaten_combinations_need_one_point),
-        cmocka_unit_test(a_contradiction_is_said_and_the_grid_runs),
-        cmocka_unit_test(failed_points_mark_only_themselves),
-        cmocka_unit_test(a_limit_leaves_the_answer_open),
-        cmocka_unit_test(shards_share_the_combinations),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

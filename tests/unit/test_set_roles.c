@@ -150,7 +150,7 @@ static uint32_t own_step(const struct loop *loop, uint32_t line)
 }
 
 /* The constructor makes the state. In another file, or below step(), it is of another class. */
-static void state_of_a_constructor(void **state)
+TEST(state_of_a_constructor)
 {
     static const struct {
         const char *function, *file;
@@ -162,7 +162,6 @@ static void state_of_a_constructor(void **state)
                  {"Average.__init__", "/home/me/own.py", 10, MT_ROLE_PARAMETERS},
                  {"start", "/home/me/own.py", 10, MT_ROLE_PARAMETERS}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct program p;
         struct loop loop;
@@ -183,7 +182,7 @@ static void state_of_a_constructor(void **state)
 
 /* A loop over names makes two blocks for each parameter; or there is one block of a parameter's
  * size. */
-static void blocks_of_a_constructor(void **state)
+TEST(blocks_of_a_constructor)
 {
     struct program p;
     struct loop loop;
@@ -191,7 +190,6 @@ static void blocks_of_a_constructor(void **state)
     uint32_t constructor;
     uint64_t one;
 
-    (void)state;
     begin_loop(&loop, &p);
     loop.update = own_step(&loop, 20);
     constructor = at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10);
@@ -207,13 +205,12 @@ static void blocks_of_a_constructor(void **state)
 }
 
 /* A model whose parameters are made by such a constructor: they come first. */
-static void parameters_of_a_constructor(void **state)
+TEST(parameters_of_a_constructor)
 {
     struct program p;
     struct loop loop;
     struct set parameters;
 
-    (void)state;
     begin_loop(&loop, &p);
     loop.update = own_step(&loop, 20);
     parameters = make_set(&p, at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10));
@@ -223,13 +220,12 @@ static void parameters_of_a_constructor(void **state)
 }
 
 /* `p.data = p.data - ...` */
-static void replaced_parameters(void **state)
+TEST(replaced_parameters)
 {
     struct program p;
     struct loop loop;
     struct set parameters;
 
-    (void)state;
     begin_loop(&loop, &p);
     parameters = loop.old = make_set(&p, model_stack(&p));
     loop.counter = born_by(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 81), 512);
@@ -241,13 +237,12 @@ static void replaced_parameters(void **state)
 }
 
 /* `state = 0.9 * state + ...`, where the state is made by the loop's function before it. */
-static void replaced_state(void **state)
+TEST(replaced_state)
 {
     struct program p;
     struct loop loop;
     struct set parameters, first;
 
-    (void)state;
     begin_loop(&loop, &p);
     parameters = make_set(&p, model_stack(&p));
     first = loop.old = make_set(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 80));
@@ -260,12 +255,11 @@ static void replaced_state(void **state)
 }
 
 /* State that step() makes and replaces has no older block. */
-static void state_of_step(void **state)
+TEST(state_of_step)
 {
     struct program p;
     struct loop loop;
 
-    (void)state;
     begin_loop(&loop, &p);
     make_set(&p, model_stack(&p));
     enter(&p, "step#100");
@@ -293,13 +287,12 @@ static void average(struct loop *loop, int turn)
 }
 
 /* `average[name] = 0.9 * average[name] + ...` after the optimizer. */
-static void averaged_parameters(void **state)
+TEST(averaged_parameters)
 {
     struct program p;
     struct loop loop;
     struct set first;
 
-    (void)state;
     begin_loop(&loop, &p);
     make_set(&p, model_stack(&p));
     loop.update = own_step(&loop, 20);
@@ -322,13 +315,12 @@ static void next_batch(struct loop *loop, int turn)
 }
 
 /* The next batch also takes the place of the last one, and has the size of a parameter. */
-static void replaced_batch(void **state)
+TEST(replaced_batch)
 {
     struct program p;
     struct loop loop;
     uint64_t first;
 
-    (void)state;
     begin_loop(&loop, &p);
     make_set(&p, model_stack(&p));
     loop.update = own_step(&loop, 20);
@@ -389,7 +381,7 @@ static void save_and_drop(struct loop *loop, int turn)
 }
 
 /* A second call needs the copies. Copies that only the optimizer needs may be of gradients. */
-static void saved_parameters(void **state)
+TEST(saved_parameters)
 {
     static const struct {
         void (*after_backward)(struct loop *, int);
@@ -399,7 +391,6 @@ static void saved_parameters(void **state)
                  {save_one_and_call_again, MT_ROLE_INPUTS},
                  {save_and_drop, MT_ROLE_INPUTS}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct program p;
         struct loop loop;
@@ -422,9 +413,8 @@ static void make_state_once(struct loop *loop, int turn)
 }
 
 /* An optimizer that is a class of its own, without torch.optim. Elsewhere such a set is unknown. */
-static void state_of_a_plain_class(void **state)
+TEST(state_of_a_plain_class)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct program p;
         struct loop loop;
@@ -442,9 +432,8 @@ static void state_of_a_plain_class(void **state)
 
 /* Backward leaves no gradients: those of setup are views of one block. A stack that makes buckets,
  * or gradients, shows that they are elsewhere. */
-static void flat_gradients(void **state)
+TEST(flat_gradients)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct program p;
         struct loop loop;
@@ -469,12 +458,11 @@ static void flat_gradients(void **state)
 }
 
 /* FSDP2 keeps the gradients of a parameter in another type until the last backward of a step. */
-static void gradients_of_several_backwards(void **state)
+TEST(gradients_of_several_backwards)
 {
     static const char *const functions[] = {"FSDPParam.to_accumulated_grad_if_needed",
                                             "FSDPParam.init_all_gather_outputs"};
 
-    (void)state;
     for (int run = 0; run < 2; run++) {
         struct program p;
         struct loop loop;
@@ -515,9 +503,8 @@ enum { HOOKED = 16 };
 
 /* Hooks of backward that replace blocks of setup, as an optimizer with state of 8 bits does. In run
  * 1 no constructor made these blocks, and in run 2 there are fewer. */
-static void state_in_hooks(void **state)
+TEST(state_in_hooks)
 {
-    (void)state;
     for (int run = 0; run < 3; run++) {
         struct program p;
         struct loop loop;
@@ -558,13 +545,12 @@ static void state_in_hooks(void **state)
 }
 
 /* torch's Adagrad makes its state in its constructor. */
-static void state_of_a_constructor_of_torch(void **state)
+TEST(state_of_a_constructor_of_torch)
 {
     struct program p;
     struct loop loop;
     struct set made;
 
-    (void)state;
     begin_loop(&loop, &p);
     make_set(&p, model_stack(&p));
     made = make_set(&p, stack(&p, "__init__", "/x/torch/optim/adagrad.py"));
@@ -575,22 +561,5 @@ static void state_of_a_constructor_of_torch(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(state_of_a_constructor),
-        cmocka_unit_test(state_in_hooks),
-        cmocka_unit_test(blocks_of_a_constructor),
-        cmocka_unit_test(parameters_of_a_constructor),
-        cmocka_unit_test(replaced_parameters),
-        cmocka_unit_test(replaced_state),
-        cmocka_unit_test(state_of_step),
-        cmocka_unit_test(averaged_parameters),
-        cmocka_unit_test(replaced_batch),
-        cmocka_unit_test(saved_parameters),
-        cmocka_unit_test(state_of_a_plain_class),
-        cmocka_unit_test(flat_gradients),
-        cmocka_unit_test(gradients_of_several_backwards),
-        cmocka_unit_test(state_of_a_constructor_of_torch),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -16,12 +16,11 @@ static struct mt_setting_device search(struct mt_source *source, const char *con
 }
 
 /* An unknown option may have affected the run as recorded, but not a setting without it. */
-static void an_unknown_option_of_the_run_is_a_doubt(void **state)
+TEST(an_unknown_option_of_the_run_is_a_doubt)
 {
     struct mt_source *source =
         capture_open(capture_path("captures", "ddp_leak_rank0", ".pickle.zst"));
 
-    (void)state;
     assert_true(search(source, NULL).serves);
     assert_true(search(source, NULL).is_exact);
     source->header.allocator_options = "option_of_the_future:1";
@@ -34,9 +33,5 @@ static void an_unknown_option_of_the_run_is_a_doubt(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_unknown_option_of_the_run_is_a_doubt),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

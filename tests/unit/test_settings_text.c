@@ -54,9 +54,8 @@ static void check_example(void)
     mt_settings_release(&settings);
 }
 
-static void json_and_toml_are_equivalent(void **unused)
+TEST(json_and_toml_are_equivalent)
 {
-    (void)unused;
     assert_int_equal(
         parse("\n{ \"on\": true, \"x y\": -1.5e+3, \"a\": {\"b\": {\"limit\": \"1 \\\"x\\\" "
               "\\\\ \\u00e9\\t\",\r\n \"n\": 18446744073709551615, \"no\": null}}}\n"),
@@ -72,9 +71,8 @@ static void json_and_toml_are_equivalent(void **unused)
     check_example();
 }
 
-static void arrays_of_json_are_numbered(void **unused)
+TEST(arrays_of_json_are_numbered)
 {
-    (void)unused;
     assert_int_equal(parse("{\"a\": [1, [], {}, {\"b\": [2]}]}"), MT_OK);
     assert_int_equal(settings.count, 2);
     assert_string_equal(settings.entries[0].path, "a.0");
@@ -82,11 +80,10 @@ static void arrays_of_json_are_numbered(void **unused)
     mt_settings_release(&settings);
 }
 
-static void nothing_is_no_settings(void **unused)
+TEST(nothing_is_no_settings)
 {
     static const char *const texts[] = {"", "\n\n", "# nothing", "{}", " { } ", "[a]\n[b]"};
 
-    (void)unused;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(parse(texts[i]), MT_OK);
         assert_int_equal(settings.count, 0);
@@ -94,7 +91,7 @@ static void nothing_is_no_settings(void **unused)
     }
 }
 
-static void errors_name_their_line(void **unused)
+TEST(errors_name_their_line)
 {
     static const struct {
         const char *text, *said;
@@ -133,7 +130,6 @@ static void errors_name_their_line(void **unused)
                  {"{\"a\": 'x'}", "line 1: a value is missing"},
                  {"{\"a\": True}", "line 1: this is not a value"}};
 
-    (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(parse(cases[i].text), MT_ERR_FORMAT);
         if (strncmp(error.text, cases[i].said, strlen(cases[i].said)) != 0)
@@ -149,11 +145,10 @@ static void add_many(struct mt_buf *text, const char *part, size_t count)
         mt_buf_add_text(text, part);
 }
 
-static void no_document_is_too_much(void **unused)
+TEST(no_document_is_too_much)
 {
     struct mt_buf text = {0};
 
-    (void)unused;
     add_many(&text, "{\"a\":", 100000);
     assert_int_equal(parse(text.data), MT_ERR_FORMAT);
     mt_settings_release(&settings);
@@ -179,11 +174,10 @@ static void no_document_is_too_much(void **unused)
 
 /* Each value of a table copies the table's name: many values with a long name would need too much
  * memory. */
-static void long_paths_are_refused(void **unused)
+TEST(long_paths_are_refused)
 {
     struct mt_buf text = {0};
 
-    (void)unused;
     mt_buf_add_char(&text, '[');
     for (size_t i = 0; i < MT_SETTINGS_PATH_BYTES; i++)
         mt_buf_add_char(&text, 'a');
@@ -195,11 +189,10 @@ static void long_paths_are_refused(void **unused)
     mt_buf_release(&text);
 }
 
-static void entries_are_found_by_path(void **unused)
+TEST(entries_are_found_by_path)
 {
     struct mt_buf text = {0}, path = {0};
 
-    (void)unused;
     for (unsigned i = 0; i < 5000; i++)
         mt_buf_printf(&text, "k%u = %u\n", i, i);
     assert_int_equal(parse(text.data), MT_OK);
@@ -216,14 +209,13 @@ static void entries_are_found_by_path(void **unused)
 }
 
 /* Every prefix of a document, and a replacement of every byte: no crash. */
-static void any_text_is_read_or_refused(void **unused)
+TEST(any_text_is_read_or_refused)
 {
     static const char *const texts[] = {
         "{\"a\": {\"b\": [\"x\\u00e9\", 1.5e3, true, null]}, \"c\": \"\\\\\"}",
         "# c\n[a.'b']\nc = \"x\\u00e9\" # d\nd.e = 15\nf = 'y'\ng = false\n"};
     static const char others[] = "\"\\{}[],:=#.'\n\x80-1";
 
-    (void)unused;
     for (size_t i = 0; i < 2; i++) {
         char *copy = strdup(texts[i]);
 
@@ -244,16 +236,5 @@ static void any_text_is_read_or_refused(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_and_toml_are_equivalent),
-        cmocka_unit_test(arrays_of_json_are_numbered),
-        cmocka_unit_test(nothing_is_no_settings),
-        cmocka_unit_test(errors_name_their_line),
-        cmocka_unit_test(no_document_is_too_much),
-        cmocka_unit_test(long_paths_are_refused),
-        cmocka_unit_test(entries_are_found_by_path),
-        cmocka_unit_test(any_text_is_read_or_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

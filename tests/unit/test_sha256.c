@@ -31,11 +31,10 @@ static void hash_of(const char *text, size_t repeats, int portable, char out[MT_
     mt_sha256_finish(&sha, out);
 }
 
-static void vectors(void **state)
+TEST(vectors)
 {
     char hash[MT_SHA256_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         for (int portable = 0; portable < 2; portable++) {
             hash_of(known[i].text, known[i].repeats, portable, hash);
@@ -45,12 +44,11 @@ static void vectors(void **state)
 }
 
 /* Both functions agree, for every division of the input. */
-static void pieces(void **state)
+TEST(pieces)
 {
     unsigned char bytes[1000];
     char whole[MT_SHA256_TEXT], parts[MT_SHA256_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i * 7 + i / 251);
     for (size_t length = 0; length <= sizeof bytes; length += 37) {
@@ -73,7 +71,5 @@ static void pieces(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(vectors), cmocka_unit_test(pieces)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void check_space(const struct network *n)
     cudnnDestroyRNNDescriptor(rnn);
 }
 
-static void each_weight_has_a_place_of_its_own(void **state)
+TEST(each_weight_has_a_place_of_its_own)
 {
     const struct network networks[] = {
         {CUDNN_LSTM, 4, 1, 5, 7, 0, 1},  {CUDNN_LSTM, 4, 2, 5, 7, 3, 3},
@@ -87,16 +87,14 @@ static void each_weight_has_a_place_of_its_own(void **state)
         {CUDNN_LSTM, 4, 1, 12, 8, 2, 2},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
         check_space(&networks[i]);
 }
 
-static void a_projection_beyond_the_hidden_size_is_refused(void **state)
+TEST(a_projection_beyond_the_hidden_size_is_refused)
 {
     struct cudnnRNNStruct rnn;
 
-    (void)state;
     assert_int_equal(cudnnSetRNNDescriptor_v8(&rnn, CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM,
                                               CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, 0,
                                               CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, 0, 4, 8, 9, 1,
@@ -106,10 +104,5 @@ static void a_projection_beyond_the_hidden_size_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_weight_has_a_place_of_its_own),
-        cmocka_unit_test(a_projection_beyond_the_hidden_size_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -120,13 +120,12 @@ static size_t fill(void **blocks, size_t capacity, size_t step)
     return count;
 }
 
-static void one_communicator(void **state)
+TEST(one_communicator)
 {
     const struct unique_id id = {{7}};
     size_t before;
     comm c;
 
-    (void)state;
     choose_device(0);
     before = free_bytes();
     assert_int_equal(api.init_rank(&c, 8, id, 5), 0);
@@ -138,14 +137,13 @@ static void one_communicator(void **state)
     assert_null(c);
 }
 
-static void all_devices_of_a_process(void **state)
+TEST(all_devices_of_a_process)
 {
     static const int devices[] = {3, 1};
     size_t before[DEVICES];
     comm comms[2];
     int device;
 
-    (void)state;
     for (device = DEVICES - 1; device >= 0; device--) {
         choose_device(device);
         before[device] = free_bytes();
@@ -169,12 +167,11 @@ static void all_devices_of_a_process(void **state)
     assert_int_equal(free_bytes(), before[0]);
 }
 
-static void all_devices_as_the_first_call(void **state)
+TEST(all_devices_as_the_first_call)
 {
     comm comms[2];
     int device;
 
-    (void)state;
     assert_int_equal(api.set_current(NULL), 0);
     assert_int_equal(api.init_all(comms, 2, NULL), 0);
     assert_place(comms[1], 2, 1);
@@ -183,12 +180,11 @@ static void all_devices_as_the_first_call(void **state)
     api.destroy(comms[1]);
 }
 
-static void a_split(void **state)
+TEST(a_split)
 {
     const struct unique_id id = {{7}};
     comm parent, child, third;
 
-    (void)state;
     choose_device(0);
     assert_int_equal(api.init_rank(&parent, 8, id, 5), 0);
     api.say_split(2, 1);
@@ -211,7 +207,7 @@ static void a_split(void **state)
     api.destroy(parent);
 }
 
-static void without_memory(void **state)
+TEST(without_memory)
 {
     const struct unique_id id = {{7}};
     enum { MOST = 4096 };
@@ -219,7 +215,6 @@ static void without_memory(void **state)
     size_t before, count, filled;
     comm c;
 
-    (void)state;
     assert_non_null(blocks);
     choose_device(2);
     before = free_bytes();
@@ -268,13 +263,12 @@ static void check_parts(size_t any, size_t collective, size_t send, size_t recei
     assert_int_equal(api.destroy(c), 0);
 }
 
-static void parts_of_communicators(void **state)
+TEST(parts_of_communicators)
 {
     const struct unique_id id = {{7}};
     size_t before;
     comm alone;
 
-    (void)state;
     choose_device(1);
     check_parts(198, 286, 64, 320, 62);
     setenv("NCCL_BUFFSIZE", "16777216", 1);
@@ -294,12 +288,11 @@ static void parts_of_communicators(void **state)
     unsetenv("NCCL_MIN_NCHANNELS");
 }
 
-static void memory_in_granules(void **state)
+TEST(memory_in_granules)
 {
     size_t before;
     void *memory;
 
-    (void)state;
     choose_device(0);
     before = free_bytes();
     assert_int_equal(api.mem_alloc(&memory, (2 << 20) + 1), 0);
@@ -313,13 +306,12 @@ static void memory_in_granules(void **state)
 
 /* Like PyTorch in init_process_group(device_id=torch.device("cuda:0")), if nothing used the device
  * before. */
-static void a_communicator_as_the_first_call(void **state)
+TEST(a_communicator_as_the_first_call)
 {
     struct unique_id id = {{0}};
     comm made = NULL;
     int device = -1;
 
-    (void)state;
     assert_int_equal(api.set_current(NULL), 0);
     assert_int_equal(api.init_rank(&made, 2, id, 1), 0);
     assert_int_equal(api.current_device(&device), 0);
@@ -329,15 +321,5 @@ static void a_communicator_as_the_first_call(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_communicator_as_the_first_call),
-        cmocka_unit_test(one_communicator),
-        cmocka_unit_test(all_devices_of_a_process),
-        cmocka_unit_test(all_devices_as_the_first_call),
-        cmocka_unit_test(a_split),
-        cmocka_unit_test(without_memory),
-        cmocka_unit_test(parts_of_communicators),
-        cmocka_unit_test(memory_in_granules),
-    };
-    return cmocka_run_group_tests(tests, load, NULL);
+    return run_tests_of_file(load, NULL);
 }

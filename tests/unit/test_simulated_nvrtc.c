@@ -40,24 +40,22 @@ static int load(void **state)
 }
 
 /* PyTorch refuses versions below 6. */
-static void the_version_is_that_of_cuda(void **state)
+TEST(the_version_is_that_of_cuda)
 {
     int major = 0, minor = -1;
 
-    (void)state;
     assert_int_equal(api.version(&major, &minor), 0);
     assert_int_equal(major, 13);
     assert_int_equal(minor, 0);
 }
 
-static void a_program_compiles_to_nothing(void **state)
+TEST(a_program_compiles_to_nothing)
 {
     void *program = NULL;
     const char *name = NULL;
     size_t size_bytes = 0;
     char code[2] = {'x', 'x'};
 
-    (void)state;
     assert_int_equal(api.create(&program, "source", "name", 0, NULL, NULL), 0);
     assert_non_null(program);
     assert_int_equal(api.lowered_name(program, "kernel<float>", &name), 0);
@@ -73,9 +71,5 @@ static void a_program_compiles_to_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_version_is_that_of_cuda),
-        cmocka_unit_test(a_program_compiles_to_nothing),
-    };
-    return cmocka_run_group_tests(tests, load, NULL);
+    return run_tests_of_file(load, NULL);
 }

@@ -349,10 +349,9 @@ static void describe_tensors(const struct mt_simulated_site *site)
     need(encode(map, 0, 0) == 0 && map[0] == 7, 5);
 }
 
-static void test_libraries_work(void **state)
+TEST(test_libraries_work)
 {
     struct mt_simulated_site site = prepared();
-    (void)state;
 
     assert_string_equal(site.torch_version, "2.4.1+cu121");
     assert_string_equal(site.cuda_version, "12.1");
@@ -374,11 +373,10 @@ static void test_libraries_work(void **state)
     in_a_child(describe_tensors, &site);
 }
 
-static void test_cache_notices_changes(void **state)
+TEST(test_cache_notices_changes)
 {
     struct mt_simulated_site first = prepared(), second = prepared();
     char facts[PATH_MAX + 8];
-    (void)state;
 
     assert_false(second.was_made);
     assert_string_equal(first.folder, second.folder);
@@ -417,13 +415,12 @@ static unsigned count_entries(const char *folder)
     return count;
 }
 
-static void test_many_at_once(void **state)
+TEST(test_many_at_once)
 {
     enum { PROCESSES = 8 };
     pid_t children[PROCESSES];
     struct mt_simulated_site site;
     struct mt_error error;
-    (void)state;
 
     snprintf(cache, sizeof cache, "%s/race", root);
     for (int i = 0; i < PROCESSES; i++)
@@ -450,10 +447,9 @@ static void expect_failure(enum mt_status expected, const char *words)
     assert_null(strchr(error.text, '\n'));
 }
 
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
     struct rlimit before, none;
-    (void)state;
 
     snprintf(cache, sizeof cache, "%s/full", root);
     signal(SIGXFSZ, SIG_IGN);
@@ -480,10 +476,9 @@ static mode_t mode_of(const char *path)
 }
 
 /* Libraries that another user could replace would run in the user's programs. */
-static void test_only_the_owner_writes(void **state)
+TEST(test_only_the_owner_writes)
 {
     struct mt_simulated_site site;
-    (void)state;
 
     snprintf(cache, sizeof cache, "%s/shared", root);
     assert_int_equal(mkdir(cache, 0700), 0);
@@ -499,11 +494,10 @@ static void test_only_the_owner_writes(void **state)
 }
 
 /* A link in the place of a site, and a damaged site with a file of the user. */
-static void test_documents_stay(void **state)
+TEST(test_documents_stay)
 {
     struct mt_simulated_site site;
     char aside[PATH_MAX + 8], file[PATH_MAX + 16];
-    (void)state;
 
     snprintf(cache, sizeof cache, "%s/documents-cache", root);
     site = prepared();
@@ -529,11 +523,10 @@ static void test_documents_stay(void **state)
 }
 
 /* As after a power failure. */
-static void test_cut_library(void **state)
+TEST(test_cut_library)
 {
     struct mt_simulated_site site = prepared(), read;
     char file[PATH_MAX + 16];
-    (void)state;
 
     assert_true(mt_site_facts_read("14 4 3 2\n", &read));
     assert_int_equal(read.simulated_count, 3);
@@ -547,9 +540,8 @@ static void test_cut_library(void **state)
     assert_true(prepared().was_made);
 }
 
-static void test_what_cannot_be_simulated(void **state)
+TEST(test_what_cannot_be_simulated)
 {
-    (void)state;
     python_says("");
     expect_failure(MT_ERR_USAGE, "has no PyTorch; a dry run needs PyTorch: pip install torch");
     python_says("memtrace-jax=yes");
@@ -571,10 +563,9 @@ static void test_what_cannot_be_simulated(void **state)
     python_says(torch_lines("2.4.1+cu121", "12.1"));
 }
 
-static void test_damaged_library(void **state)
+TEST(test_damaged_library)
 {
     const char *path = format("%s/torch/lib/libdamaged.so", root);
-    (void)state;
 
     write_text(path, "no library", 0600);
     expect_failure(MT_ERR_FORMAT, "libdamaged.so");
@@ -582,11 +573,10 @@ static void test_damaged_library(void **state)
     assert_int_equal(prepared().was_made, false);
 }
 
-static void test_tidy_keeps_eight(void **state)
+TEST(test_tidy_keeps_eight)
 {
     struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     char path[PATH_MAX], other[PATH_MAX];
-    (void)state;
 
     snprintf(cache, sizeof cache, "%s/many", root);
     mkdir(cache, 0700);
@@ -611,17 +601,5 @@ static void test_tidy_keeps_eight(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_libraries_work),
-        cmocka_unit_test(test_cache_notices_changes),
-        cmocka_unit_test(test_many_at_once),
-        cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_only_the_owner_writes),
-        cmocka_unit_test(test_documents_stay),
-        cmocka_unit_test(test_cut_library),
-        cmocka_unit_test(test_what_cannot_be_simulated),
-        cmocka_unit_test(test_damaged_library),
-        cmocka_unit_test(test_tidy_keeps_eight),
-    };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return run_tests_of_file(make_root, remove_root);
 }

@@ -37,7 +37,7 @@ static uint32_t add_stack(struct mt_symbols *symbols, const struct line *lines, 
     return stack;
 }
 
-static void frames_have_origins(void **state)
+TEST(frames_have_origins)
 {
     static const struct {
         struct line line;
@@ -89,7 +89,6 @@ static void frames_have_origins(void **state)
     struct mt_symbols symbols = {0};
     struct mt_site_table table = {0};
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         uint32_t frame = add_frame(&symbols, &cases[i].line);
@@ -141,13 +140,12 @@ static const struct line native_program[] = {
 };
 
 /* A trace determines the length of its names, and a frame is classified many times. */
-static void only_the_beginning_of_a_path_is_judged(void **state)
+TEST(only_the_beginning_of_a_path_is_judged)
 {
     char path[5000] = {0};
     struct mt_symbols symbols = {0};
     const struct line near = {"f", path, 1}, far = {"g", path, 1};
 
-    (void)state;
     memset(path, 'a', 4000);
     memcpy(path + 4000, "/site-packages/x.py", sizeof "/site-packages/x.py");
     assert_int_equal(mt_frame_origin(&symbols, add_frame(&symbols, &near)), MT_ORIGIN_FRAMEWORK);
@@ -286,7 +284,7 @@ static const struct line in_counted_cell[] = {
     {"<module>", "<ipython-input-5-0c8b1d2e>", 2},
 };
 
-static void site_is_the_innermost_frame_of_a_model(void **state)
+TEST(site_is_the_innermost_frame_of_a_model)
 {
     static const struct {
         const struct line *lines;
@@ -328,7 +326,6 @@ static void site_is_the_innermost_frame_of_a_model(void **state)
     struct mt_site_table table = {0};
     struct mt_arena arena = {0};
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         uint32_t stack = add_stack(&symbols, cases[i].lines, cases[i].count);
@@ -354,7 +351,7 @@ static void site_is_the_innermost_frame_of_a_model(void **state)
 }
 
 /* The operation is next to the user's line: frames of the interpreter are skipped. */
-static void operation_is_the_innermost_named_frame(void **state)
+TEST(operation_is_the_innermost_named_frame)
 {
     static const struct {
         const struct line *lines;
@@ -372,7 +369,6 @@ static void operation_is_the_innermost_named_frame(void **state)
     struct mt_site_table table = {0};
     struct mt_arena arena = {0};
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         uint32_t stack = add_stack(&symbols, cases[i].lines, cases[i].count);
@@ -390,18 +386,17 @@ static void operation_is_the_innermost_named_frame(void **state)
     mt_symbols_release(&symbols);
 }
 
-static void labels_are_parsed(void **state)
+TEST(labels_are_parsed)
 {
     const char *label = "LlamaMLP.forward modeling_llama.py:175 < hf_trainer.py:13";
 
-    (void)state;
     assert_int_equal(mt_site_label_head(label), strlen("LlamaMLP.forward modeling_llama.py:175"));
     assert_string_equal(mt_site_label_own(label), "hf_trainer.py:13");
     assert_int_equal(mt_site_label_head("MmBackward0"), strlen("MmBackward0"));
     assert_null(mt_site_label_own("MmBackward0"));
 }
 
-static void labels_omit_unknown_parts(void **state)
+TEST(labels_omit_unknown_parts)
 {
     struct mt_symbols symbols = {0};
     struct mt_arena arena = {0};
@@ -412,7 +407,6 @@ static void labels_omit_unknown_parts(void **state)
     struct line endless = {name, "x.py", 3};
     const char *label;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     assert_string_equal(mt_frame_label(&arena, &symbols, add_frame(&symbols, &no_line)), "f b.py");
     assert_string_equal(mt_frame_label(&arena, &symbols, add_frame(&symbols, &no_file)), "start");
@@ -432,7 +426,7 @@ static void labels_omit_unknown_parts(void **state)
     mt_symbols_release(&symbols);
 }
 
-static void cxx_names_are_shortened(void **state)
+TEST(cxx_names_are_shortened)
 {
     static const struct {
         const char *symbol, *name, *last;
@@ -455,7 +449,6 @@ static void cxx_names_are_shortened(void **state)
     };
     char name[MT_CXX_NAME_SIZE], symbol[2000];
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         assert_string_equal(mt_cxx_name(cases[i].symbol, name), cases[i].name);
         assert_string_equal(mt_cxx_last_components(name), cases[i].last);
@@ -472,15 +465,5 @@ static void cxx_names_are_shortened(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_have_origins),
-        cmocka_unit_test(only_the_beginning_of_a_path_is_judged),
-        cmocka_unit_test(site_is_the_innermost_frame_of_a_model),
-        cmocka_unit_test(operation_is_the_innermost_named_frame),
-        cmocka_unit_test(labels_are_parsed),
-        cmocka_unit_test(labels_omit_unknown_parts),
-        cmocka_unit_test(cxx_names_are_shortened),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -102,10 +102,9 @@ static void make_documents(const char *name)
     make_file(file);
 }
 
-static void a_link_is_removed_and_not_what_it_leads_to(void **state)
+TEST(a_link_is_removed_and_not_what_it_leads_to)
 {
     struct mt_cache cache = opened("links");
-    (void)state;
 
     make_documents("documents");
     assert_int_equal(symlink(at("documents"), at("links/" KEY)), 0);
@@ -116,13 +115,12 @@ static void a_link_is_removed_and_not_what_it_leads_to(void **state)
     mt_cache_close(&cache);
 }
 
-static void files_that_memtrace_did_not_make_stay(void **state)
+TEST(files_that_memtrace_did_not_make_stay)
 {
     static const char *const made[] = {"libcuda.so.1", "libcudart.so.12", "facts", "notes.7",
                                        ".notes.7.half"};
     struct mt_cache cache = opened("names");
     char file[128];
-    (void)state;
 
     make_folder("names/" KEY, 0700);
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
@@ -141,13 +139,12 @@ static void files_that_memtrace_did_not_make_stay(void **state)
 }
 
 /* What was opened is used, not what has its name later. */
-static void a_folder_that_was_exchanged_stays(void **state)
+TEST(a_folder_that_was_exchanged_stays)
 {
     struct mt_cache cache = opened("exchange");
     struct mt_cache_making making;
     struct mt_error error = {0};
     char name[64], aside[80];
-    (void)state;
 
     make_documents("papers");
     assert_int_equal(mt_cache_begin(&cache, &making, &error), MT_OK);
@@ -164,12 +161,11 @@ static void a_folder_that_was_exchanged_stays(void **state)
     mt_cache_close(&cache);
 }
 
-static void an_existing_site_or_file_is_not_replaced(void **state)
+TEST(an_existing_site_or_file_is_not_replaced)
 {
     struct mt_cache cache = opened("finish");
     struct mt_cache_making making;
     struct mt_error error = {0};
-    (void)state;
 
     make_folder("finish/" KEY, 0700);
     make_file("finish/" KEY "/facts");
@@ -184,11 +180,10 @@ static void an_existing_site_or_file_is_not_replaced(void **state)
     mt_cache_close(&cache);
 }
 
-static void tidying_follows_no_link(void **state)
+TEST(tidying_follows_no_link)
 {
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     struct mt_cache cache = opened("tidy");
-    (void)state;
 
     make_documents("letters");
     make_folder("tidy/making-left", 0700);
@@ -203,10 +198,9 @@ static void tidying_follows_no_link(void **state)
 }
 
 /* Another user could put another folder in the place of one that was checked. */
-static void folders_above_must_be_closed(void **state)
+TEST(folders_above_must_be_closed)
 {
     char text[PATH_MAX];
-    (void)state;
 
     make_folder("shared", 0777);
     make_folder("shared/mine", 0700);
@@ -229,11 +223,10 @@ static void folders_above_must_be_closed(void **state)
 }
 
 /* As on a cluster whose XDG_CACHE_HOME is in a folder of a group. */
-static void the_next_folder_is_used(void **state)
+TEST(the_next_folder_is_used)
 {
     struct mt_error error = {0};
     struct mt_cache cache;
-    (void)state;
 
     make_folder("group", 0777);
     make_folder("home", 0700);
@@ -252,10 +245,9 @@ static void the_next_folder_is_used(void **state)
     assert_non_null(strstr(error.text, at("group"))); /* the first reason */
 }
 
-static void folders_above_must_not_be_of_others(void **state)
+TEST(folders_above_must_not_be_of_others)
 {
     char text[PATH_MAX];
-    (void)state;
 
     if (geteuid() != 0)
         skip();
@@ -272,9 +264,8 @@ static void folders_above_must_not_be_of_others(void **state)
     expect_refusal("sticky/link", text);
 }
 
-static void a_site_of_another_user_is_not_touched(void **state)
+TEST(a_site_of_another_user_is_not_touched)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     struct mt_cache cache = opened("foreign");
@@ -287,12 +278,11 @@ static void a_site_of_another_user_is_not_touched(void **state)
     mt_cache_close(&cache);
 }
 
-static void a_safe_path_may_be_relative(void **state)
+TEST(a_safe_path_may_be_relative)
 {
     struct mt_error error = {0};
     char before[PATH_MAX];
     struct stat info;
-    (void)state;
 
     assert_non_null(getcwd(before, sizeof before));
     make_folder("here", 0700);
@@ -309,17 +299,5 @@ static void a_safe_path_may_be_relative(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_link_is_removed_and_not_what_it_leads_to),
-        cmocka_unit_test(files_that_memtrace_did_not_make_stay),
-        cmocka_unit_test(a_folder_that_was_exchanged_stays),
-        cmocka_unit_test(an_existing_site_or_file_is_not_replaced),
-        cmocka_unit_test(tidying_follows_no_link),
-        cmocka_unit_test(folders_above_must_be_closed),
-        cmocka_unit_test(the_next_folder_is_used),
-        cmocka_unit_test(folders_above_must_not_be_of_others),
-        cmocka_unit_test(a_site_of_another_user_is_not_touched),
-        cmocka_unit_test(a_safe_path_may_be_relative),
-    };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return run_tests_of_file(make_root, remove_root);
 }

@@ -9,11 +9,10 @@
 
 enum { MAX_NUMBERS = 12, ROUNDS = 2000 };
 
-static void counts_are_those_of_a_loop(void **state)
+TEST(counts_are_those_of_a_loop)
 {
     uint64_t seed = 1;
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         size_t count = (dice_linear(&seed) >> 20) % (MAX_NUMBERS + 1), below = 0, to = 0;
         uint32_t narrow[MAX_NUMBERS], now = 0;
@@ -44,14 +43,13 @@ MT_DEFINE_ORDER(by_site, struct row, MT_BY_TEXT(name) || MT_ASCENDING(site.line)
 MT_DEFINE_ORDER(by_size, struct row, MT_DESCENDING(bytes) || MT_THEN(by_site))
 MT_DEFINE_POINTER_ORDER(by_name, struct row, MT_BY_TEXT(name) || MT_BY_PLACE)
 
-static void the_first_key_that_differs_decides(void **state)
+TEST(the_first_key_that_differs_decides)
 {
     const struct row rows[] = {
         {1, "b", {-2}}, {2, "a", {0}}, {UINT32_MAX, "z", {9}}, {1, "b", {-3}}, {1, "a", {5}}};
     const struct row *places[] = {&rows[3], &rows[4], &rows[0], &rows[1]};
     struct row sorted[5];
 
-    (void)state;
     memcpy(sorted, rows, sizeof sorted);
     qsort(sorted, 5, sizeof *sorted, by_size);
     assert_int_equal(sorted[0].bytes, UINT32_MAX);
@@ -69,8 +67,5 @@ static void the_first_key_that_differs_decides(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_are_those_of_a_loop),
-                                       cmocka_unit_test(the_first_key_that_differs_decides)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

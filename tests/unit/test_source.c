@@ -20,13 +20,12 @@ static enum mt_status on_event(void *self, struct mt_event *event)
     return ++seen->events == seen->fails_at ? MT_ERR_MEMORY : MT_OK;
 }
 
-static void every_event_is_handed_on(void **state)
+TEST(every_event_is_handed_on)
 {
     struct mt_event events[EVENTS] = {{0}};
     struct memory_source program;
     struct seen seen = {0, 0};
 
-    (void)state;
     memory_source_init(&program, events, EVENTS, BATCH);
     assert_int_equal(mt_source_each(&program.source, on_event, &seen, NULL), MT_OK);
     assert_int_equal(seen.events, EVENTS);
@@ -34,12 +33,11 @@ static void every_event_is_handed_on(void **state)
 }
 
 /* In the middle of a batch, as its last event, and as the last of all. */
-static void a_failure_ends_the_reading(void **state)
+TEST(a_failure_ends_the_reading)
 {
     struct mt_event events[EVENTS] = {{0}};
     struct memory_source program;
 
-    (void)state;
     memory_source_init(&program, events, EVENTS, BATCH);
     for (uint64_t at = 1; at <= EVENTS; at++) {
         struct seen seen = {0, at};
@@ -63,14 +61,13 @@ static void was_read(void *context, const struct mt_source *source)
     follower->last_reading = source->readings;
 }
 
-static void a_watch_sees_every_batch_of_every_reading(void **state)
+TEST(a_watch_sees_every_batch_of_every_reading)
 {
     struct mt_event events[EVENTS] = {{0}};
     struct memory_source program;
     struct follower follower = {0, 0};
     struct seen seen = {0, 0};
 
-    (void)state;
     memory_source_init(&program, events, EVENTS, BATCH);
     program.source.watch = (struct mt_source_watch){was_read, &follower};
     for (uint64_t reading = 1; reading <= 2; reading++) {
@@ -83,11 +80,10 @@ static void a_watch_sees_every_batch_of_every_reading(void **state)
     mt_symbols_release(&program.source.symbols);
 }
 
-static void the_share_is_between_0_and_1(void **state)
+TEST(the_share_is_between_0_and_1)
 {
     struct mt_source source = {.input_bytes = 0, .progress_bytes = 7};
 
-    (void)state;
     assert_true(mt_source_share(&source) == 0);
     source.input_bytes = 28;
     assert_true(mt_source_share(&source) == 0.25);
@@ -138,7 +134,7 @@ static void read_long(struct mt_source *source, uint64_t most, bool ahead, uint6
 }
 
 /* Whether it ends, stops or fails, and also if there is no second thread. */
-static void reading_ahead_shows_the_same(void **state)
+TEST(reading_ahead_shows_the_same)
 {
     static const struct mt_source_ops ops = {next_of_long, memory_source_rewind, NULL, NULL};
     static const uint64_t stops[] = {1, 32768, 32769, 40000, UINT64_MAX};
@@ -146,7 +142,6 @@ static void reading_ahead_shows_the_same(void **state)
     struct memory_source program;
     uint64_t alone[6], ahead[6];
 
-    (void)state;
     assert_non_null(events);
     memory_source_init(&program, events, LONG_EVENTS, 64);
     program.source.ops = &ops;
@@ -166,11 +161,5 @@ static void reading_ahead_shows_the_same(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_event_is_handed_on),
-                                       cmocka_unit_test(a_failure_ends_the_reading),
-                                       cmocka_unit_test(a_watch_sees_every_batch_of_every_reading),
-                                       cmocka_unit_test(the_share_is_between_0_and_1),
-                                       cmocka_unit_test(reading_ahead_shows_the_same)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -17,9 +17,8 @@ static void expect(const char *text, const char *file, unsigned line, const char
     assert_memory_equal(found.function, function, strlen(function));
 }
 
-static void the_last_line_is_the_innermost_call(void **unused)
+TEST(the_last_line_is_the_innermost_call)
 {
-    (void)unused;
     expect("  File \"model.py\", line 12, in forward\n    x = self.fc(x)\n", "model.py", 12,
            "forward");
     expect("File \"a.py\", line 1, in f\n  g()\nFile \"dir/b c.py\", line 29, in g\n  1 / 0",
@@ -29,7 +28,7 @@ static void the_last_line_is_the_innermost_call(void **unused)
     expect("File \"say \"hi\".py\", line 3, in <module>", "say \"hi\".py", 3, "<module>");
 }
 
-static void other_texts_have_none(void **unused)
+TEST(other_texts_have_none)
 {
     static const char *const texts[] = {"",
                                         "File \"",
@@ -43,17 +42,11 @@ static void other_texts_have_none(void **unused)
                                         "File \"a.py\", line 12345678901, in f"};
     struct mt_source_line found;
 
-    (void)unused;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_false(mt_source_line_last(texts[i], &found));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_line_is_the_innermost_call),
-        cmocka_unit_test(other_texts_have_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

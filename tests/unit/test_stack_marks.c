@@ -24,13 +24,12 @@ static uint32_t add(struct mt_symbols *symbols, uint32_t parent, uint32_t line)
     return stack;
 }
 
-static void the_innermost_mark_decides(void **state)
+TEST(the_innermost_mark_decides)
 {
     struct mt_symbols symbols = {0};
     struct mt_stack_marks marks = {0};
     uint32_t root, marked, below, again;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     root = add(&symbols, MT_NO_ID, 0);
     marked = add(&symbols, root, 7);
@@ -46,13 +45,12 @@ static void the_innermost_mark_decides(void **state)
     mt_symbols_release(&symbols);
 }
 
-static void each_frame_is_judged_once(void **state)
+TEST(each_frame_is_judged_once)
 {
     struct mt_symbols symbols = {0};
     struct mt_stack_marks marks = {0};
     uint32_t stack = MT_NO_ID;
 
-    (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (uint32_t i = 0; i < MT_MAX_STACK_DEPTH; i++)
         stack = add(&symbols, stack, i % 2 * 1024);
@@ -67,9 +65,5 @@ static void each_frame_is_judged_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_innermost_mark_decides),
-        cmocka_unit_test(each_frame_is_judged_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -55,9 +55,8 @@ static struct cudnn_configuration configuration_of(const struct measured *m)
     return configuration;
 }
 
-static void the_difference_is_as_measured(void **state)
+TEST(the_difference_is_as_measured)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
         struct convolution convolution = convolution_of(&measured[i]);
         struct cudnn_configuration configuration = configuration_of(&measured[i]);
@@ -106,9 +105,8 @@ static struct convolution followed_of(const struct followed *f)
     return c;
 }
 
-static void steps_follow_the_kernel(void **state)
+TEST(steps_follow_the_kernel)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof followed / sizeof followed[0]; i++) {
         const struct followed *f = &followed[i];
         struct measured m = {.tile = f->tile, .cluster_m = 8, .cluster_n = 1};
@@ -126,12 +124,11 @@ static void steps_follow_the_kernel(void **state)
     }
 }
 
-static void a_configuration_of_another_kind_needs_no_correction(void **state)
+TEST(a_configuration_of_another_kind_needs_no_correction)
 {
     struct convolution convolution = convolution_of(&measured[0]);
     struct cudnn_configuration configuration = configuration_of(&measured[0]);
 
-    (void)state;
     configuration.knobs[KNOB_WORKSPACE] = 1;
     assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
     configuration = configuration_of(&measured[0]);
@@ -150,12 +147,11 @@ static void a_configuration_of_another_kind_needs_no_correction(void **state)
 }
 
 /* Tensors that each fit into memory but do not match: 2^90 tiles. */
-static void tile_counts_that_overflow_need_no_correction(void **state)
+TEST(tile_counts_that_overflow_need_no_correction)
 {
     struct convolution convolution = convolution_of(&measured[0]);
     struct cudnn_configuration configuration = configuration_of(&measured[0]);
 
-    (void)state;
     convolution.w.sizes[0] = INT64_C(1) << 52;
     convolution.x.sizes[1] = convolution.w.sizes[1] = 1;
     convolution.w.sizes[2] = convolution.w.sizes[3] = 1;
@@ -165,12 +161,5 @@ static void tile_counts_that_overflow_need_no_correction(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_difference_is_as_measured),
-        cmocka_unit_test(steps_follow_the_kernel),
-        cmocka_unit_test(a_configuration_of_another_kind_needs_no_correction),
-        cmocka_unit_test(tile_counts_that_overflow_need_no_correction),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -51,11 +51,10 @@ static void launch(struct sim_stream_order *stream, unsigned count)
         sim_order_launch(stream);
 }
 
-static void the_host_waits_for_a_stream(void **state)
+TEST_WITH(the_host_waits_for_a_stream, begin, NULL)
 {
     struct sim_event_order before = recorded_on(&side), unused = {0}, after;
 
-    (void)state;
     assert_false(is_pending(&unused));
     assert_true(is_pending(&before));
     sim_order_finish_stream(&main_stream);
@@ -68,11 +67,10 @@ static void the_host_waits_for_a_stream(void **state)
 }
 
 /* The main stream waits for the side stream, and the host for an event of the main stream. */
-static void waits_are_passed_on(void **state)
+TEST_WITH(waits_are_passed_on, begin, NULL)
 {
     struct sim_event_order first = recorded_on(&side), second = recorded_on(&side), third, last;
 
-    (void)state;
     sim_order_wait(&main_stream, &second);
     third = recorded_on(&side);
     last = recorded_on(&main_stream);
@@ -84,11 +82,10 @@ static void waits_are_passed_on(void **state)
 }
 
 /* The allocator queries the oldest event of a stream only. */
-static void blocks_behind_a_waiting_one_count(void **state)
+TEST_WITH(blocks_behind_a_waiting_one_count, begin, NULL)
 {
     struct sim_event_order first = recorded_on(&side), second = recorded_on(&side), third;
 
-    (void)state;
     assert_true(is_pending(&first));
     third = recorded_on(&side);
     sim_order_finish_stream(&side);
@@ -98,11 +95,10 @@ static void blocks_behind_a_waiting_one_count(void **state)
     assert_int_equal(blocks.count, 2);
 }
 
-static void cuda_queues_a_number_of_launches(void **state)
+TEST_WITH(cuda_queues_a_number_of_launches, begin, NULL)
 {
     struct sim_event_order waited_for = recorded_on(&side), alone, own;
 
-    (void)state;
     sim_order_wait(&main_stream, &waited_for);
     alone = recorded_on(&side);
     own = recorded_on(&main_stream);
@@ -122,12 +118,11 @@ static bool is_busy(struct sim_stream_order *stream)
     return sim_order_stream_is_pending(stream, SIM_ASKER_PROGRAM);
 }
 
-static void streams_are_queried(void **state)
+TEST_WITH(streams_are_queried, begin, NULL)
 {
     struct sim_event_order event;
     unsigned tries = 0;
 
-    (void)state;
     assert_false(is_busy(&side)); /* empty */
     launch(&side, 1);
     sim_order_finish_stream(&side);
@@ -158,11 +153,10 @@ static void streams_are_queried(void **state)
 }
 
 /* A stream that only waits for another one has work. */
-static void a_stream_that_waits_is_queried(void **state)
+TEST_WITH(a_stream_that_waits_is_queried, begin, NULL)
 {
     struct sim_event_order event = recorded_on(&side);
 
-    (void)state;
     sim_order_finish_event(&event);
     sim_order_wait(&main_stream, &event);
     assert_false(is_busy(&main_stream)); /* for nothing */
@@ -174,12 +168,11 @@ static void a_stream_that_waits_is_queried(void **state)
     assert_false(is_pending(&event));
 }
 
-static void a_loop_ends(void **state)
+TEST_WITH(a_loop_ends, begin, NULL)
 {
     struct sim_event_order event = recorded_on(&side), last;
     unsigned tries = 0;
 
-    (void)state;
     while (sim_order_is_pending(&event, SIM_ASKER_PROGRAM))
         tries++;
     assert_int_equal(tries, PATIENCE);
@@ -198,11 +191,10 @@ static void a_loop_ends(void **state)
     assert_true(is_pending(&event)); /* another thread decides nothing about device memory */
 }
 
-static void a_program_that_goes_on_has_decided(void **state)
+TEST_WITH(a_program_that_goes_on_has_decided, begin, NULL)
 {
     struct sim_event_order event = recorded_on(&side);
 
-    (void)state;
     for (unsigned i = 0; i < 3 * PATIENCE; i++) {
         assert_true(sim_order_is_pending(&event, SIM_ASKER_PROGRAM));
         launch(&main_stream, 1);
@@ -216,23 +208,21 @@ static void a_program_that_goes_on_has_decided(void **state)
     assert_int_equal(blocks.count, 0);
 }
 
-static void early_events_are_complete_at_once(void **state)
+TEST_WITH(early_events_are_complete_at_once, begin, NULL)
 {
     struct sim_event_order event;
 
-    (void)state;
     early = true;
     event = recorded_on(&side);
     assert_false(is_pending(&event));
     assert_int_equal(blocks.count, 0);
 }
 
-static void further_streams_share_a_place(void **state)
+TEST_WITH(further_streams_share_a_place, begin, NULL)
 {
     struct sim_stream_order many[SIM_ORDERED_STREAMS + 2] = {{0}};
     struct sim_event_order events[SIM_ORDERED_STREAMS + 2];
 
-    (void)state;
     for (unsigned i = 0; i < SIM_ORDERED_STREAMS + 2; i++)
         events[i] = recorded_on(&many[i]);
     assert_int_equal(events[SIM_ORDERED_STREAMS + 1].place, SIM_ORDERED_STREAMS - 1);
@@ -242,12 +232,11 @@ static void further_streams_share_a_place(void **state)
     assert_true(is_pending(&events[SIM_ORDERED_STREAMS + 1]));
 }
 
-static void streams_without_events_take_no_place(void **state)
+TEST_WITH(streams_without_events_take_no_place, begin, NULL)
 {
     struct sim_stream_order many[2 * SIM_ORDERED_STREAMS] = {{0}}, used = {0};
     struct sim_event_order event;
 
-    (void)state;
     for (unsigned i = 0; i < 2 * SIM_ORDERED_STREAMS; i++)
         sim_order_finish_stream(&many[i]);
     event = recorded_on(&used);
@@ -261,9 +250,8 @@ static void streams_without_events_take_no_place(void **state)
     assert_false(is_pending(&event));
 }
 
-static void the_library_tells_who_queries(void **state)
+TEST_WITH(the_library_tells_who_queries, begin, NULL)
 {
-    (void)state;
     assert_int_equal(asker_of("/x/torch/lib/libc10_cuda.so"), SIM_ASKER_ALLOCATOR);
     assert_int_equal(asker_of("/x/torch/lib/libtorch_cuda.so"), SIM_ASKER_LIBRARY);
     assert_int_equal(asker_of("libtorch_python.so"), SIM_ASKER_PROGRAM);
@@ -282,13 +270,12 @@ static bool has_note(const char *base)
     return unlink(path) == 0;
 }
 
-static void a_child_of_fork_does_not_report_its_parents_blocks(void **state)
+TEST_WITH(a_child_of_fork_does_not_report_its_parents_blocks, begin, NULL)
 {
     char folder[] = "/tmp/memtrace-blocks-XXXXXX", base[64];
     int status;
     pid_t child;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(base, sizeof base, "%s/note", folder);
     setenv("MEMTRACE_DRY_RUN_NOTES", base, 1);
@@ -375,12 +362,11 @@ static void end_event(void *event)
     assert_int_equal(cuda.event_destroy(event), 0);
 }
 
-static void copies_wait(void **state)
+TEST_WITH(copies_wait, load_runtime, NULL)
 {
     char from[2][4] = {"abc", "def"}, to[2][4];
     void *event = recorded(NULL);
 
-    (void)state;
     assert_int_equal(cuda.copy_2d(to, 4, from, 4, 4, 2, 0), 0);
     end_event(event);
     assert_memory_equal(to, from, sizeof to);
@@ -392,20 +378,18 @@ static void copies_wait(void **state)
     end_event(event);
 }
 
-static void the_default_stream_has_two_handles(void **state)
+TEST_WITH(the_default_stream_has_two_handles, load_runtime, NULL)
 {
     void *event = recorded((void *)(uintptr_t)1);
 
-    (void)state;
     assert_int_equal(cuda.stream_synchronize(NULL), 0);
     end_event(event);
 }
 
-static void launches_of_the_driver_count(void **state)
+TEST_WITH(launches_of_the_driver_count, load_runtime, NULL)
 {
     void *stream = NULL, *event;
 
-    (void)state;
     assert_int_equal(cuda.stream_create(&stream, 1, 0), 0);
     event = recorded(stream);
     for (unsigned i = 0; i < 2 * QUEUED_LAUNCHES; i++)
@@ -413,11 +397,10 @@ static void launches_of_the_driver_count(void **state)
     end_event(event);
 }
 
-static void a_stream_with_work_is_not_ready(void **state)
+TEST_WITH(a_stream_with_work_is_not_ready, load_runtime, NULL)
 {
     void *stream = NULL;
 
-    (void)state;
     assert_int_equal(cuda.stream_create(&stream, 1, 0), 0);
     assert_int_equal(cuda.stream_query(stream), 0);
     assert_int_equal(cuda.launch(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), 0);
@@ -428,24 +411,5 @@ static void a_stream_with_work_is_not_ready(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_host_waits_for_a_stream, begin),
-        cmocka_unit_test_setup(waits_are_passed_on, begin),
-        cmocka_unit_test_setup(blocks_behind_a_waiting_one_count, begin),
-        cmocka_unit_test_setup(cuda_queues_a_number_of_launches, begin),
-        cmocka_unit_test_setup(streams_are_queried, begin),
-        cmocka_unit_test_setup(a_stream_that_waits_is_queried, begin),
-        cmocka_unit_test_setup(a_loop_ends, begin),
-        cmocka_unit_test_setup(a_program_that_goes_on_has_decided, begin),
-        cmocka_unit_test_setup(early_events_are_complete_at_once, begin),
-        cmocka_unit_test_setup(further_streams_share_a_place, begin),
-        cmocka_unit_test_setup(streams_without_events_take_no_place, begin),
-        cmocka_unit_test_setup(the_library_tells_who_queries, begin),
-        cmocka_unit_test_setup(a_child_of_fork_does_not_report_its_parents_blocks, begin),
-        cmocka_unit_test_setup(copies_wait, load_runtime),
-        cmocka_unit_test_setup(the_default_stream_has_two_handles, load_runtime),
-        cmocka_unit_test_setup(launches_of_the_driver_count, load_runtime),
-        cmocka_unit_test_setup(a_stream_with_work_is_not_ready, load_runtime)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

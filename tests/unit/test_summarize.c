@@ -54,9 +54,8 @@ static void check_outcome(enum mt_ending ended, int32_t number, bool cut, enum m
     end(&work);
 }
 
-static void endings_become_outcomes(void **state)
+TEST(endings_become_outcomes)
 {
-    (void)state;
     check_outcome(MT_ENDED_EXIT, 0, false, MT_OUTCOME_FINISHED);
     check_outcome(MT_ENDED_EXIT, 0, true, MT_OUTCOME_FINISHED);
     check_outcome(MT_ENDED_EXIT, 1, false, MT_OUTCOME_FAILED);
@@ -68,7 +67,7 @@ static void endings_become_outcomes(void **state)
 }
 
 /* Independent of the exit status: a program that catches the error may exit with 0. */
-static void a_fatal_request_is_a_death(void **state)
+TEST(a_fatal_request_is_a_death)
 {
     const struct synthetic_options options = {
         .kind = SYNTHETIC_TRAINING, .steps = 2, .ooms = 2, .fatal = true};
@@ -76,7 +75,6 @@ static void a_fatal_request_is_a_death(void **state)
     const struct mt_rank_record *record;
     const struct mt_oom *oom;
 
-    (void)state;
     begin(&work, &options);
     work.identity.ended = MT_ENDED_EXIT;
     oom = &work.report.devices[0].oom_list[1];
@@ -94,14 +92,13 @@ static void a_fatal_request_is_a_death(void **state)
 }
 
 /* A failed request is not fatal if the driver allocates memory after it. */
-static void without_a_framework_the_driver_decides(void **state)
+TEST(without_a_framework_the_driver_decides)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3};
     struct mt_driver_failure failure = {
         .t_ns = 7, .event = 8, .request_bytes = 9 * MT_GIB, .stack = MT_NO_ID};
     struct mt_driver_report driver = {.failures = &failure, .failure_count = 1};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         bool ended_well = i == 1, is_fatal = i != 2, died = is_fatal && !ended_well;
         struct summarized work;
@@ -122,7 +119,7 @@ static void without_a_framework_the_driver_decides(void **state)
     }
 }
 
-static void neighbours_are_merged(void **state)
+TEST(neighbours_are_merged)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 600};
     struct summarized work;
@@ -130,7 +127,6 @@ static void neighbours_are_merged(void **state)
     struct mt_step_use *steps;
     uint64_t highest = 0;
 
-    (void)state;
     begin(&work, &options);
     steps = work.report.devices[0].steps;
     for (uint32_t i = 0; i < 600; i++)
@@ -158,14 +154,13 @@ static void neighbours_are_merged(void **state)
 
 /* A program that counts from 0 in each epoch: each step still has its own number, which peaks also
  * use. */
-static void steps_that_do_not_ascend_are_counted(void **state)
+TEST(steps_that_do_not_ascend_are_counted)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 6};
     struct summarized work;
     const struct mt_rank_record *record;
     struct mt_device_report *device;
 
-    (void)state;
     begin(&work, &options);
     device = &work.report.devices[0];
     for (uint32_t i = 0; i < 6; i++)
@@ -181,13 +176,12 @@ static void steps_that_do_not_ascend_are_counted(void **state)
     end(&work);
 }
 
-static void no_steps(void **state)
+TEST(no_steps)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 5};
     struct summarized work;
     const struct mt_rank_record *record;
 
-    (void)state;
     begin(&work, &options);
     record = finish(&work);
     assert_int_equal(record->step_count, 0);
@@ -196,7 +190,7 @@ static void no_steps(void **state)
 }
 
 /* One library each time, and more libraries than there is space for. */
-static void owners_are_added_up(void **state)
+TEST(owners_are_added_up)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 2};
     struct mt_owner_use owners[200];
@@ -206,7 +200,6 @@ static void owners_are_added_up(void **state)
     const struct mt_rank_record *record;
     uint64_t total = 0;
 
-    (void)state;
     begin(&work, &options);
     memset(owners, 0, sizeof owners);
     for (uint32_t i = 0; i < 200; i++) {
@@ -232,7 +225,7 @@ static void owners_are_added_up(void **state)
 }
 
 /* The parts of the memory that a card must have, as far as they are known, and their sum. */
-static void needs_have_the_known_parts(void **state)
+TEST(needs_have_the_known_parts)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 2};
     const struct mt_need need = {.bytes = 5000, .low_bytes = 4000, .order_count = 8};
@@ -243,7 +236,6 @@ static void needs_have_the_known_parts(void **state)
                                                    .used_bytes = 970,
                                                    .tracked_bytes = 900}};
 
-    (void)state;
     for (int known = 0; known < 4; known++) {
         struct summarized work;
         const struct mt_rank_record *record;
@@ -268,13 +260,12 @@ static void needs_have_the_known_parts(void **state)
     }
 }
 
-static void identity_and_devices(void **state)
+TEST(identity_and_devices)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 1, .devices = 2};
     struct summarized work;
     const struct mt_rank_record *record;
 
-    (void)state;
     begin(&work, &options);
     work.report.path = "/runs/job7/rank5.trace.zst";
     strcpy(work.identity.job, "slurm:7");
@@ -345,7 +336,7 @@ static uint64_t hold(struct mt_device_report *device, struct mt_symbols *symbols
 }
 
 /* The largest leaves keep their path, and roles still sum. */
-static void small_leaves_become_the_rest(void **state)
+TEST(small_leaves_become_the_rest)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 1};
     struct mt_symbols symbols;
@@ -356,7 +347,6 @@ static void small_leaves_become_the_rest(void **state)
     const struct mt_rank_record *record;
     uint64_t without_path = 0, total;
 
-    (void)state;
     begin(&work, &options);
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     total = hold(&work.report.devices[0], &symbols, holdings);
@@ -380,18 +370,5 @@ static void small_leaves_become_the_rest(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(endings_become_outcomes),
-        cmocka_unit_test(a_fatal_request_is_a_death),
-        cmocka_unit_test(without_a_framework_the_driver_decides),
-        cmocka_unit_test(neighbours_are_merged),
-        cmocka_unit_test(steps_that_do_not_ascend_are_counted),
-        cmocka_unit_test(no_steps),
-        cmocka_unit_test(owners_are_added_up),
-        cmocka_unit_test(needs_have_the_known_parts),
-        cmocka_unit_test(identity_and_devices),
-        cmocka_unit_test(small_leaves_become_the_rest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

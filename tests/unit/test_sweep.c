@@ -38,11 +38,10 @@ static uint64_t allocated_of(const struct mt_sweep_result *result)
     return result->allocated_peak_bytes;
 }
 
-static void a_line_is_exact(void **state)
+TEST(a_line_is_exact)
 {
     struct mt_sweep_slope slope;
 
-    (void)state;
     begin();
     add("4", 1000 + 4 * 312, MT_GIB); /* not in order */
     add("1", 1000 + 1 * 312, MT_GIB);
@@ -59,11 +58,10 @@ static void a_line_is_exact(void **state)
 }
 
 /* One byte off the line, or a slope that is not a whole number, gives a range. */
-static void anything_else_is_a_range(void **state)
+TEST(anything_else_is_a_range)
 {
     struct mt_sweep_slope slope;
 
-    (void)state;
     begin();
     add("1", 1000, MT_GIB);
     add("2", 1300, MT_GIB);
@@ -99,12 +97,11 @@ static const struct mt_card *card_of(const char *name)
 }
 
 /* Compares the values, not their positions or texts: 16 is more than 9. */
-static void the_largest_value_that_fits(void **state)
+TEST(the_largest_value_that_fits)
 {
     const struct mt_card *card = card_of("RTX 4090");
     struct mt_sweep_fit fit;
 
-    (void)state;
     begin();
     add("16", 10 * MT_GIB, 10 * MT_GIB);
     add("9", 12 * MT_GIB, 12 * MT_GIB);
@@ -129,11 +126,10 @@ static void the_largest_value_that_fits(void **state)
     assert_string_equal(mt_sweep_fit_of(&sweep, card).fits->label, "9");
 }
 
-static void numbers_are_whole(void **state)
+TEST(numbers_are_whole)
 {
     uint64_t number;
 
-    (void)state;
     assert_true(mt_sweep_number("999999999999999999", &number));
     assert_int_equal(number, UINT64_C(999999999999999999));
     assert_false(mt_sweep_number("1000000000000000000", &number));
@@ -142,9 +138,8 @@ static void numbers_are_whole(void **state)
     assert_false(mt_sweep_number("-1", &number));
 }
 
-static void runs_have_room(void **state)
+TEST(runs_have_room)
 {
-    (void)state;
     assert_int_equal(mt_sweep_room(0, 0, 0, 64 * MT_GIB, 16), 1); /* nothing was measured */
     assert_int_equal(mt_sweep_room(0, 1, 2 * MT_GIB, 20 * MT_GIB, 16), 9);
     assert_int_equal(mt_sweep_room(0, 1, 2 * MT_GIB, 200 * MT_GIB, 16), 16);
@@ -155,11 +150,10 @@ static void runs_have_room(void **state)
 }
 
 /* A point needs what its largest rank needs, and does not run if one of its ranks does not. */
-static void points_are_as_their_worst_rank(void **state)
+TEST(points_are_as_their_worst_rank)
 {
     struct mt_sweep points;
 
-    (void)state;
     begin();
     sweep.names[sweep.name_count++] = "rank";
     sweep.world = 2;
@@ -189,14 +183,13 @@ static void points_are_as_their_worst_rank(void **state)
 
 /* CUDA itself takes more of an H100 than of an H200 with NCCL; of a card that was not measured, the
  * amount is an estimate. */
-static void cards_differ_in_what_cuda_takes(void **state)
+TEST(cards_differ_in_what_cuda_takes)
 {
     const struct mt_card *h200 = card_of("H200");
     struct mt_sweep_result result = {
         .has_need = true, .cuda_major = 13, .cuda_kind = MT_COST_CUDA_WITH_NCCL};
     struct mt_card_use use;
 
-    (void)state;
     result.card = (struct mt_card_use){.bytes = 5048261112,
                                        .allocator_bytes = 4000000000,
                                        .cuda_bytes = 1048261112,
@@ -211,9 +204,8 @@ static void cards_differ_in_what_cuda_takes(void **state)
 }
 
 /* Numbers that are identifiers, not amounts. */
-static void ranks_have_no_slope(void **state)
+TEST(ranks_have_no_slope)
 {
-    (void)state;
     begin();
     sweep.world = 8;
     assert_null(mt_sweep_worst(&sweep));
@@ -229,16 +221,5 @@ static void ranks_have_no_slope(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_exact),
-        cmocka_unit_test(anything_else_is_a_range),
-        cmocka_unit_test(the_largest_value_that_fits),
-        cmocka_unit_test(numbers_are_whole),
-        cmocka_unit_test(runs_have_room),
-        cmocka_unit_test(ranks_have_no_slope),
-        cmocka_unit_test(points_are_as_their_worst_rank),
-        cmocka_unit_test(cards_differ_in_what_cuda_takes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

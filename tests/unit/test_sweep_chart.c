@@ -89,11 +89,10 @@ static void check_bars(const struct mt_drawing *drawing)
     assert_int_equal(run, drawing_find(drawing, "nothing") ? 0 : sweep.run_count);
 }
 
-static void nothing_covers_anything(void **state)
+TEST(nothing_covers_anything)
 {
     struct mt_drawing drawing;
 
-    (void)state;
     for (int round = 0; round < 60; round++) {
         fill_random();
         for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
@@ -126,7 +125,7 @@ static void begin_one_run(void)
 
 /* Without a limit, an allocator keeps more than a card must have: the two numbers must not be
  * confused. */
-static void reserved_bytes_are_not_the_need(void **state)
+TEST(reserved_bytes_are_not_the_need)
 {
     static const struct {
         bool has_need, is_known;
@@ -134,7 +133,6 @@ static void reserved_bytes_are_not_the_need(void **state)
     } cases[] = {{true, true, "12.0 GiB"}, {true, false, "~12.0 GiB"}, {false, false, "20.0 GiB"}};
     struct mt_drawing drawing;
 
-    (void)state;
     begin_one_run();
     sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
@@ -155,12 +153,11 @@ static void reserved_bytes_are_not_the_need(void **state)
 }
 
 /* The mark is where the title says, between the lines of the cards. */
-static void marks_are_among_cards(void **state)
+TEST(marks_are_among_cards)
 {
     const struct mt_op *need, *card;
     struct mt_drawing drawing;
 
-    (void)state;
     begin_one_run();
     sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
     sweep.runs[0].result = (struct mt_sweep_result){
@@ -186,11 +183,10 @@ static void marks_are_among_cards(void **state)
 }
 
 /* A plan runs several ranks of a point, and draws one of them. */
-static void points_are_not_dry_runs(void **state)
+TEST(points_are_not_dry_runs)
 {
     struct mt_drawing drawing;
 
-    (void)state;
     begin_one_run();
     for (uint64_t world = 0; world < 2; world++) {
         runs[0] =
@@ -203,12 +199,5 @@ static void points_are_not_dry_runs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_are_not_dry_runs),
-        cmocka_unit_test(nothing_covers_anything),
-        cmocka_unit_test(marks_are_among_cards),
-        cmocka_unit_test(reserved_bytes_are_not_the_need),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -27,11 +27,10 @@ static void fill(void)
     report = (struct mt_report){.devices = devices, .device_count = 2, .symbols = &symbols};
 }
 
-static void the_device_that_needs_most(void **state)
+TEST(the_device_that_needs_most)
 {
     struct mt_sweep_result result = {.outcome = MT_SWEEP_FINISHED};
 
-    (void)state;
     fill();
     mt_sweep_measure(&result, &report);
     assert_int_equal(result.device, 6);
@@ -45,11 +44,10 @@ static void the_device_that_needs_most(void **state)
 }
 
 /* The failure of a device that ran out of memory is one of memory. Its need is unknown. */
-static void the_device_that_ran_out_of_memory(void **state)
+TEST(the_device_that_ran_out_of_memory)
 {
     struct mt_sweep_result result = {.outcome = MT_SWEEP_FAILED};
 
-    (void)state;
     fill();
     mt_sweep_measure(&result, &report);
     assert_int_equal(result.outcome, MT_SWEEP_FAILED);
@@ -66,11 +64,10 @@ static void the_device_that_ran_out_of_memory(void **state)
 }
 
 /* What was allocated before the first pass is a parameter or an input. */
-static void roles_of_a_first_pass(void **state)
+TEST(roles_of_a_first_pass)
 {
     struct mt_sweep_result result = {.outcome = MT_SWEEP_FAILED};
 
-    (void)state;
     fill();
     devices[1].oom_list = &oom;
     devices[1].oom_count = 1;
@@ -87,11 +84,5 @@ static void roles_of_a_first_pass(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_device_that_needs_most),
-        cmocka_unit_test(the_device_that_ran_out_of_memory),
-        cmocka_unit_test(roles_of_a_first_pass),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -48,7 +48,7 @@ static char *values(void)
     return text;
 }
 
-static void ranges_are_values(void **state)
+TEST(ranges_are_values)
 {
     static const char *const rows[][2] = {
         {"n=1,2,4", "1 2 4"},
@@ -60,7 +60,6 @@ static void ranges_are_values(void **state)
         {"n=a..b,../2,1..x*2", "a..b ../2 1..x*2"},
         {"n=999999999999999999..999999999999999999*9", "999999999999999999"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(make(rows[i][0], NULL, (char *)"{n}", NULL), -1);
         assert_string_equal(values(), rows[i][1]);
@@ -68,12 +67,11 @@ static void ranges_are_values(void **state)
     }
 }
 
-static void several_names_are_combined(void **state)
+TEST(several_names_are_combined)
 {
     char first[] = "--b={b}/{b}", second[] = "{{s}{other}{b";
     char **words;
 
-    (void)state;
     assert_int_equal(make("b=1,2", "s=x/y,{b}", first, second), -1);
     assert_int_equal(plan.sweep.run_count, 4);
     assert_string_equal(plan.sweep.runs[0].label, "b=1, s=x/y");
@@ -89,7 +87,7 @@ static void several_names_are_combined(void **state)
     mt_sweep_plan_release(&plan);
 }
 
-static void invalid_sweeps_are_refused(void **state)
+TEST(invalid_sweeps_are_refused)
 {
     static const char *const wrong[] = {"n",
                                         "n=",
@@ -110,7 +108,6 @@ static void invalid_sweeps_are_refused(void **state)
                                          "and-that-no-name-of-a-file-can-have"),
                                         "a-name-that-is-longer-than-32-bytes=1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(
             make(wrong[i], NULL, (char *)"{n}{a-name-that-is-longer-than-32-bytes}", NULL),
@@ -129,12 +126,11 @@ static void invalid_sweeps_are_refused(void **state)
 enum { SUFFIX_BYTES = 35 };
 
 /* Names of 32 bytes with values that are all escaped as %XX. */
-static void names_of_files_are_bounded(void **state)
+TEST(names_of_files_are_bounded)
 {
     struct mt_text_list options = {.count = 0};
     char texts[4][80], word[160] = "", *command[2] = {word, NULL};
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         char name[33];
 
@@ -159,7 +155,7 @@ static void names_of_files_are_bounded(void **state)
 }
 
 /* One range is searched; a list, and a list with a range, are tried in turn. */
-static void ranges_are_searched(void **state)
+TEST(ranges_are_searched)
 {
     static const struct {
         const char *option;
@@ -167,7 +163,6 @@ static void ranges_are_searched(void **state)
     } rows[] = {{"n=1..8", true},    {"n=1..64*2", true}, {"n=1,2,4", false}, {"n=5..5", false},
                 {"n=1..4,9", false}, {"n=9,1..4", false}, {"n=a..b", false}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(make(rows[i].option, NULL, (char *)"{n}", NULL), -1);
         assert_int_equal(plan.axes[0].is_range, rows[i].is_range);
@@ -200,7 +195,7 @@ static const char *labels(void)
 }
 
 /* The world of a point follows from its launcher, and of each only ranks that differ run. */
-static void points_have_ranks(void **state)
+TEST(points_have_ranks)
 {
     char *command[] = {(char *)"python3",
                        (char *)"-m",
@@ -213,7 +208,6 @@ static void points_have_ranks(void **state)
     char *other[] = {(char *)"accelerate", (char *)"launch", (char *)"{tp}", NULL};
     char **words;
 
-    (void)state;
     assert_int_equal(make_ranks(NULL, 0, command), -1);
     assert_int_equal(mt_sweep_plan_add_all(&plan), -1);
     assert_string_equal(labels(), "tp=1, rank 0|tp=2, rank 0|tp=2, rank 1|tp=8, rank 0|tp=8, rank "
@@ -252,11 +246,5 @@ static void points_have_ranks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_are_searched),        cmocka_unit_test(points_have_ranks),
-        cmocka_unit_test(ranges_are_values),          cmocka_unit_test(several_names_are_combined),
-        cmocka_unit_test(invalid_sweeps_are_refused), cmocka_unit_test(names_of_files_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void fill(void)
 }
 
 /* The tests' standard output is no terminal: 100 columns. */
-static void all_of_it(void **state)
+TEST(all_of_it)
 {
     static const char wanted[] =
         "4 dry runs on a simulated RTX 4090 24 GB with 23.5 GiB: times and values are meaningless\n"
@@ -99,7 +99,6 @@ static void all_of_it(void **state)
         "RTX 3090 24 GB  23.7 GiB  16 or more\n";
     struct mt_buf out = {0};
 
-    (void)state;
     fill();
     mt_sweep_add_text(&out, &sweep);
     mt_buf_add_char(&out, '\0');
@@ -108,11 +107,10 @@ static void all_of_it(void **state)
     mt_buf_release(&out);
 }
 
-static void signals_have_names(void **state)
+TEST(signals_have_names)
 {
     struct mt_buf out = {0};
 
-    (void)state;
     fill();
     for (size_t i = 0; i < 3; i++)
         sweep.runs[i].result.outcome = MT_SWEEP_FAILED;
@@ -130,7 +128,7 @@ static void signals_have_names(void **state)
     mt_buf_release(&out);
 }
 
-static void peaks_that_depend_on_timing_are_in_a_table(void **state)
+TEST(peaks_that_depend_on_timing_are_in_a_table)
 {
     static const char wanted[] = "once:\n"
                                  "batch  outcome    allocated  reserved\n"
@@ -139,7 +137,6 @@ static void peaks_that_depend_on_timing_are_in_a_table(void **state)
                                  "16     not known\n";
     struct mt_buf out = {0};
 
-    (void)state;
     fill();
     for (size_t i = 0; i < 3; i++) {
         struct mt_sweep_result *result = &sweep.runs[i].result;
@@ -173,7 +170,7 @@ static void assume(struct mt_sweep_result *result, enum mt_assumed which, int64_
 }
 
 /* Only guesses that move a peak by more than 1% are in a table. */
-static void peaks_that_depend_on_data_are_in_a_table(void **state)
+TEST(peaks_that_depend_on_data_are_in_a_table)
 {
     static const char wanted[] =
         "leave:\n"
@@ -185,7 +182,6 @@ static void peaks_that_depend_on_data_are_in_a_table(void **state)
     struct mt_sweep_result *result = &sweep.runs[1].result;
     struct mt_buf out = {0};
 
-    (void)state;
     fill();
     assert_int_equal(mt_sweep_guess_weight(&sweep.runs[0].result), MT_GUESSES_NONE);
     assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_UNTRIED);
@@ -209,11 +205,10 @@ static void peaks_that_depend_on_data_are_in_a_table(void **state)
 }
 
 /* Two points are always on a line. */
-static void two_values_are_no_line(void **state)
+TEST(two_values_are_no_line)
 {
     struct mt_buf out = {0};
 
-    (void)state;
     fill();
     sweep.run_count = 2;
     mt_sweep_add_text(&out, &sweep);
@@ -224,11 +219,10 @@ static void two_values_are_no_line(void **state)
     mt_buf_release(&out);
 }
 
-static void changes_that_differ_look_different(void **state)
+TEST(changes_that_differ_look_different)
 {
     struct mt_buf out = {0};
 
-    (void)state;
     fill();
     sweep.runs[2].result.allocated_peak_bytes += 8192;
     mt_sweep_add_text(&out, &sweep);
@@ -240,12 +234,5 @@ static void changes_that_differ_look_different(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it),
-                                       cmocka_unit_test(signals_have_names),
-                                       cmocka_unit_test(peaks_that_depend_on_timing_are_in_a_table),
-                                       cmocka_unit_test(peaks_that_depend_on_data_are_in_a_table),
-                                       cmocka_unit_test(two_values_are_no_line),
-                                       cmocka_unit_test(changes_that_differ_look_different)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -141,11 +141,10 @@ static void expect_all(struct mt_code_file *file)
     assert_int_equal(mt_code_file_positions(file, UINT64_MAX, places), 0);
 }
 
-static void test_functions_lines_and_inlined_calls(void **state)
+TEST(test_functions_lines_and_inlined_calls)
 {
     struct mt_code_file *file;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     file = open_file(wanted(program), MT_CODE_FOUND);
@@ -170,11 +169,10 @@ void *dwfl_module_nextcu(void *module, void *last, uint64_t *bias)
 }
 
 /* clang writes no table from addresses to units, so the units are listed once. */
-static void test_without_the_table_of_addresses(void **state)
+TEST(test_without_the_table_of_addresses)
 {
     struct mt_code_file *file;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     file = open_file(
@@ -188,13 +186,12 @@ static void test_without_the_table_of_addresses(void **state)
     mt_code_file_close(file);
 }
 
-static void test_without_lines_there_are_names(void **state)
+TEST(test_without_lines_there_are_names)
 {
     struct mt_code_position places[MT_MAX_CODE_POSITIONS];
     struct mt_code_file *file;
     struct place place;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     file =
@@ -207,13 +204,12 @@ static void test_without_lines_there_are_names(void **state)
     mt_code_file_close(file);
 }
 
-static void test_without_names_there_is_nothing(void **state)
+TEST(test_without_names_there_is_nothing)
 {
     struct mt_code_position places[MT_MAX_CODE_POSITIONS];
     struct mt_code_file *file;
     struct place place;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     file = open_file(wanted(make_file("stripped", "strip -o \"$O\" \"$P\"")), MT_CODE_FOUND);
@@ -222,11 +218,10 @@ static void test_without_names_there_is_nothing(void **state)
     mt_code_file_close(file);
 }
 
-static void test_debug_information_in_a_file_beside(void **state)
+TEST(test_debug_information_in_a_file_beside)
 {
     struct mt_code_file *file;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     unsetenv("DEBUGINFOD_URLS");
@@ -239,13 +234,12 @@ static void test_debug_information_in_a_file_beside(void **state)
     mt_code_file_close(file);
 }
 
-static void test_another_file_is_not_taken_for_the_one(void **state)
+TEST(test_another_file_is_not_taken_for_the_one)
 {
     uint8_t other_id[64];
     struct mt_code_file_id id = wanted(program);
     struct stat info;
 
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     assert_in_range(self.build_id_bytes, 8, sizeof other_id);
@@ -263,9 +257,8 @@ static void test_another_file_is_not_taken_for_the_one(void **state)
     open_file(id, MT_CODE_CHANGED);
 }
 
-static void test_what_is_no_file_of_code_is_missing(void **state)
+TEST(test_what_is_no_file_of_code_is_missing)
 {
-    (void)state;
     if (!mt_symbolize_available(NULL))
         skip();
     open_file(wanted("/nonexistent/lib.so"), MT_CODE_MISSING);
@@ -278,12 +271,11 @@ static void test_what_is_no_file_of_code_is_missing(void **state)
     open_file(wanted(make_file("empty", ": >\"$O\"")), MT_CODE_MISSING);
 }
 
-static void test_names_of_cxx(void **state)
+TEST(test_names_of_cxx)
 {
     struct mt_demangler one = {0};
     char *long_name = calloc(1, 20000);
 
-    (void)state;
     assert_string_equal(mt_demangle(&one, "main"), "main");
     assert_string_equal(mt_demangle(&one, "_Znonsense"), "_Znonsense");
     assert_string_equal(mt_demangle(&one, "_Z"), "_Z");
@@ -301,7 +293,7 @@ static void test_names_of_cxx(void **state)
     free(long_name);
 }
 
-static void test_symbols_by_address(void **state)
+TEST(test_symbols_by_address)
 {
     struct mt_symbol_index index = {0};
     const struct mt_symbol symbols[] = {
@@ -312,7 +304,6 @@ static void test_symbols_by_address(void **state)
     };
     size_t i;
 
-    (void)state;
     assert_null(mt_symbol_index_find(&index, 0x100));
     for (i = 0; i < sizeof symbols / sizeof *symbols; i++)
         assert_int_equal(mt_symbol_index_add(&index, symbols[i]), MT_OK);
@@ -356,17 +347,5 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions_lines_and_inlined_calls),
-        cmocka_unit_test(test_without_the_table_of_addresses),
-        cmocka_unit_test(test_without_lines_there_are_names),
-        cmocka_unit_test(test_without_names_there_is_nothing),
-        cmocka_unit_test(test_debug_information_in_a_file_beside),
-        cmocka_unit_test(test_another_file_is_not_taken_for_the_one),
-        cmocka_unit_test(test_what_is_no_file_of_code_is_missing),
-        cmocka_unit_test(test_names_of_cxx),
-        cmocka_unit_test(test_symbols_by_address),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return run_tests_of_file(set_up, tear_down);
 }

@@ -18,7 +18,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void fixed_ids(void **state)
+TEST_WITH(fixed_ids, setup, teardown)
 {
     struct mt_symbols *symbols = *state;
     uint32_t id;
@@ -35,7 +35,7 @@ static void fixed_ids(void **state)
     assert_string_equal(mt_symbols_text(symbols, MT_NO_ID), "?");
 }
 
-static void equal_things_share_an_id(void **state)
+TEST_WITH(equal_things_share_an_id, setup, teardown)
 {
     struct mt_symbols *symbols = *state;
     uint32_t a, b, c, outer, inner, again;
@@ -54,7 +54,7 @@ static void equal_things_share_an_id(void **state)
     assert_int_equal(symbols->stacks[inner].parent, outer);
 }
 
-static void stacks_are_cut_at_a_depth(void **state)
+TEST_WITH(stacks_are_cut_at_a_depth, setup, teardown)
 {
     struct mt_symbols *symbols = *state;
     uint32_t frame, stack = MT_NO_ID, cut, i;
@@ -71,7 +71,7 @@ static void stacks_are_cut_at_a_depth(void **state)
     assert_int_equal(symbols->frames_cut, 10);
 }
 
-static void thousands_of_frames_and_streams(void **state)
+TEST_WITH(thousands_of_frames_and_streams, setup, teardown)
 {
     struct mt_symbols *symbols = *state;
     uint32_t id, i, round;
@@ -88,7 +88,7 @@ static void thousands_of_frames_and_streams(void **state)
     assert_int_equal(symbols->frames[4999].line, 4999);
 }
 
-static void devices_fill_up_to_an_index(void **state)
+TEST_WITH(devices_fill_up_to_an_index, setup, teardown)
 {
     struct mt_symbols *symbols = *state;
     uint32_t name;
@@ -105,7 +105,7 @@ static void devices_fill_up_to_an_index(void **state)
     assert_int_equal(mt_symbols_device(symbols, 1024, name, 7), MT_ERR_UNSUPPORTED);
 }
 
-static void small_ids_do_not_overflow(void **state)
+TEST_WITH(small_ids_do_not_overflow, setup, teardown)
 {
     struct mt_symbols *symbols = *state;
     enum mt_status status = MT_OK;
@@ -119,7 +119,7 @@ static void small_ids_do_not_overflow(void **state)
 
 /* If redaction makes names of heaps equal, they stay two heaps, and the count of cut stacks is
  * kept. */
-static void copies_keep_heaps_apart(void **state)
+TEST_WITH(copies_keep_heaps_apart, setup, teardown)
 {
     static const char *const names[] = {"/home/a/site-packages/x", "/home/b/site-packages/x"};
     static const struct mt_redaction redaction;
@@ -144,14 +144,5 @@ static void copies_keep_heaps_apart(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(fixed_ids, setup, teardown),
-        cmocka_unit_test_setup_teardown(equal_things_share_an_id, setup, teardown),
-        cmocka_unit_test_setup_teardown(stacks_are_cut_at_a_depth, setup, teardown),
-        cmocka_unit_test_setup_teardown(thousands_of_frames_and_streams, setup, teardown),
-        cmocka_unit_test_setup_teardown(devices_fill_up_to_an_index, setup, teardown),
-        cmocka_unit_test_setup_teardown(small_ids_do_not_overflow, setup, teardown),
-        cmocka_unit_test_setup_teardown(copies_keep_heaps_apart, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

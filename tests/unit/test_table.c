@@ -23,12 +23,11 @@ static void expect(struct mt_buf *out, const char *wanted)
     mt_buf_release(out);
 }
 
-static void text_has_columns(void **state)
+TEST(text_has_columns)
 {
     struct mt_buf out = {0};
     struct mt_table table;
 
-    (void)state;
     fill(&table);
     mt_text_table_add(&out, &table, 2, mt_plain_style());
     expect(&out, "     bytes     change  share  role   site\n"
@@ -36,13 +35,12 @@ static void text_has_columns(void **state)
                  "                         0 s  -1234  +2.00 KiB (+200%)\n");
 }
 
-static void a_page_has_exact_numbers(void **state)
+TEST(a_page_has_exact_numbers)
 {
     const struct mt_html_table html = {"sortable", "name", 3, 7};
     struct mt_buf out = {0};
     struct mt_table table;
 
-    (void)state;
     fill(&table);
     mt_html_table_add(&out, &table, &html);
     expect(&out, "<div class=\"scroll\"><table class=\"sortable\" id=\"name-3\"><thead><tr>"
@@ -60,12 +58,11 @@ static void a_page_has_exact_numbers(void **state)
                  "</tbody></table></div>\n<p class=\"omitted\">7 rows omitted</p>\n");
 }
 
-static void markdown_cannot_end_a_cell(void **state)
+TEST(markdown_cannot_end_a_cell)
 {
     struct mt_buf out = {0};
     struct mt_table table;
 
-    (void)state;
     fill(&table);
     mt_markdown_add_head(&out, &table);
     mt_markdown_add_row(&out, &table, 0);
@@ -75,12 +72,11 @@ static void markdown_cannot_end_a_cell(void **state)
                  "| 1.00 KiB | −2.00 KiB | 25.0% | a&#60;b | <code>x&#124;y</code> |\n");
 }
 
-static void without_rows_there_is_no_text(void **state)
+TEST(without_rows_there_is_no_text)
 {
     struct mt_buf out = {0};
     struct mt_table table;
 
-    (void)state;
     mt_table_begin(&table, "a|b");
     mt_text_table_add(&out, &table, 2, mt_plain_style());
     assert_int_equal(out.length, 0);
@@ -89,10 +85,5 @@ static void without_rows_there_is_no_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(text_has_columns),
-                                       cmocka_unit_test(a_page_has_exact_numbers),
-                                       cmocka_unit_test(markdown_cannot_end_a_cell),
-                                       cmocka_unit_test(without_rows_there_is_no_text)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

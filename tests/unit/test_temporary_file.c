@@ -30,11 +30,10 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static void names_are_recognized(void **state)
+TEST(names_are_recognized)
 {
     struct mt_temporary file = open_new(NULL);
 
-    (void)state;
     assert_memory_equal(file.path, target, strlen(folder) + 1);
     assert_true(mt_temporary_file_is_name(file.path + strlen(folder) + 1));
     assert_false(mt_temporary_file_is_name(file.path));
@@ -48,13 +47,12 @@ static void names_are_recognized(void **state)
 }
 
 /* Opens the file and tries to lock it, as a cleaner does. */
-static void open_files_are_locked(void **state)
+TEST(open_files_are_locked)
 {
     struct mt_temporary file = open_new(NULL);
     int fd = open(file.path, O_RDWR);
     struct stat facts;
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_not_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
     assert_int_equal(fstat(fd, &facts), 0);
@@ -65,12 +63,11 @@ static void open_files_are_locked(void **state)
     mt_temporary_discard(&file);
 }
 
-static void discarded_files_are_gone(void **state)
+TEST(discarded_files_are_gone)
 {
     struct mt_temporary file = open_new(NULL), none = MT_TEMPORARY_NONE;
     char path[96];
 
-    (void)state;
     snprintf(path, sizeof path, "%s", file.path);
     mt_temporary_discard(&file);
     assert_false(exists(path));
@@ -78,12 +75,11 @@ static void discarded_files_are_gone(void **state)
     mt_temporary_discard(&none);
 }
 
-static void renamed_files_stay(void **state)
+TEST(renamed_files_stay)
 {
     struct mt_unfinished list = {.handled = false};
     struct mt_temporary file = open_new(&list);
 
-    (void)state;
     assert_true(mt_temporary_rename(&file, target));
     mt_unfinished_unlink(&list);
     mt_temporary_discard(&file);
@@ -92,13 +88,12 @@ static void renamed_files_stay(void **state)
     assert_int_equal(unlink(target), 0);
 }
 
-static void signals_remove_what_is_listed(void **state)
+TEST(signals_remove_what_is_listed)
 {
     struct mt_unfinished list = {.handled = false};
     struct mt_temporary file = open_new(&list);
     char *lent = file.path; /* owned by the handler */
 
-    (void)state;
     mt_unfinished_unlink(&list);
     assert_false(exists(lent));
     assert_false(mt_temporary_rename(&file, target));
@@ -106,14 +101,13 @@ static void signals_remove_what_is_listed(void **state)
     free(lent);
 }
 
-static void a_forked_process_leaves_the_files_of_its_parent(void **state)
+TEST(a_forked_process_leaves_the_files_of_its_parent)
 {
     struct mt_unfinished list = {.handled = false};
     struct mt_temporary file = open_new(&list);
     int status;
     pid_t child = fork();
 
-    (void)state;
     if (child == 0) {
         mt_unfinished_forget(&list);
         mt_unfinished_unlink(&list);
@@ -124,12 +118,11 @@ static void a_forked_process_leaves_the_files_of_its_parent(void **state)
     mt_temporary_discard(&file);
 }
 
-static void a_missing_folder_is_an_error(void **state)
+TEST(a_missing_folder_is_an_error)
 {
     struct mt_error error = {.text = ""};
     struct mt_temporary file;
 
-    (void)state;
     assert_int_equal(mt_temporary_open(&file, "/nowhere/at/all", 0600, NULL, &error),
                      MT_ERR_OUTPUT);
     assert_string_equal(error.text, "No such file or directory");
@@ -151,15 +144,5 @@ static int remove_folder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_recognized),
-        cmocka_unit_test(open_files_are_locked),
-        cmocka_unit_test(discarded_files_are_gone),
-        cmocka_unit_test(renamed_files_stay),
-        cmocka_unit_test(signals_remove_what_is_listed),
-        cmocka_unit_test(a_forked_process_leaves_the_files_of_its_parent),
-        cmocka_unit_test(a_missing_folder_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return run_tests_of_file(make_folder, remove_folder);
 }

@@ -46,11 +46,10 @@ static bool exists(const char *folder, const char *name)
     return access(path, F_OK) == 0;
 }
 
-static void a_folder_is_removed_with_its_files(void **state)
+TEST(a_folder_is_removed_with_its_files)
 {
     struct mt_temporary_folder folder;
     char path[PATH_MAX];
-    (void)state;
 
     assert_true(mt_temporary_folder_new(&folder, "memtrace-try"));
     assert_int_equal(strncmp(folder.path, root, strlen(root)), 0);
@@ -67,11 +66,10 @@ static void a_folder_is_removed_with_its_files(void **state)
 }
 
 /* By a link, or by another folder of the user. */
-static void a_folder_that_was_exchanged_stays(void **state)
+TEST(a_folder_that_was_exchanged_stays)
 {
     char documents[PATH_MAX], aside[PATH_MAX], path[PATH_MAX];
     struct mt_temporary_folder folder;
-    (void)state;
 
     snprintf(documents, sizeof documents, "%s/documents", root);
     for (int by_link = 0; by_link < 2; by_link++) {
@@ -91,9 +89,5 @@ static void a_folder_that_was_exchanged_stays(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folder_is_removed_with_its_files),
-        cmocka_unit_test(a_folder_that_was_exchanged_stays),
-    };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return run_tests_of_file(make_root, remove_root);
 }

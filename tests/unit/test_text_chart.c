@@ -170,7 +170,7 @@ static void check_all(const struct synthetic_options *options)
     synthetic_release(&report);
 }
 
-static void columns_show_their_fullest_instant(void **state)
+TEST(columns_show_their_fullest_instant)
 {
     static const struct synthetic_options all[] = {{.steps = 8, .bins = MT_TEXT_CHART_BINS},
                                                    {.steps = 1, .bins = 57},
@@ -180,16 +180,14 @@ static void columns_show_their_fullest_instant(void **state)
                                                    {.steps = 10000, .bins = 300},
                                                    {.kind = SYNTHETIC_NO_PHASES, .bins = 700}};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(all); i++)
         check_all(&all[i]);
 }
 
-static void random_runs(void **state)
+TEST(random_runs)
 {
     struct synthetic_options options = {.kind = SYNTHETIC_RANDOM, .seed = 1, .bins = 1024};
 
-    (void)state;
     for (; options.seed < 60; options.seed++) {
         options.ooms = (uint32_t)(options.seed % 3);
         options.fatal = options.seed % 5 == 2 && options.ooms;
@@ -198,7 +196,7 @@ static void random_runs(void **state)
 }
 
 /* A single event among very many is shown at full height, with its name. */
-static void a_spike_is_not_lost(void **state)
+TEST(a_spike_is_not_lost)
 {
     struct mt_text_chart chart = {100, 6, true, "", "", "", ""};
     struct mt_timeline_builder *builder;
@@ -210,7 +208,6 @@ static void a_spike_is_not_lost(void **state)
     const char *axis;
     size_t at;
 
-    (void)state;
     mt_timeline_spans(&report.arena, 0, 999999, NULL, 0, NULL, 0, &spans, &span_count);
     mt_timeline_builder_new(&report.arena, spans, span_count, 0, 999999, MT_TEXT_CHART_BINS,
                             &builder);
@@ -234,7 +231,7 @@ static void a_spike_is_not_lost(void **state)
     mt_arena_release(&report.arena);
 }
 
-static void a_line_of_text(void **state)
+TEST(a_line_of_text)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
@@ -242,7 +239,6 @@ static void a_line_of_text(void **state)
     size_t highest;
     char text[5];
 
-    (void)state;
     synthetic_report(&report, &options);
     mt_text_chart_add_sparkline(&line, &report, &report.devices[0], 48);
     assert_int_equal(length_of(line.data), 48);
@@ -260,14 +256,13 @@ static void a_line_of_text(void **state)
     synthetic_release(&report);
 }
 
-static void nothing_to_show_is_nothing(void **state)
+TEST(nothing_to_show_is_nothing)
 {
     struct mt_text_chart chart = {100, 6, true, "", "", "", ""};
     struct mt_device_report device = {0};
     struct mt_report report = {.devices = &device, .device_count = 1};
     struct mt_buf out = {0};
 
-    (void)state;
     mt_text_chart_add(&out, &report, &device, &chart);
     mt_text_chart_add_sparkline(&out, &report, &device, 48);
     assert_int_equal(out.length, 0);
@@ -275,14 +270,13 @@ static void nothing_to_show_is_nothing(void **state)
 }
 
 /* Every line resets its colors. */
-static void colors_end_with_their_line(void **state)
+TEST(colors_end_with_their_line)
 {
     struct mt_text_chart chart = {90, 6, true, "<A>", "<R>", "<M>", "<0>"};
     struct synthetic_options options = {.steps = 8, .ooms = 1};
     struct mt_report report;
     struct page page;
 
-    (void)state;
     synthetic_report(&report, &options);
     print(&page, &report, &chart);
     for (size_t i = 0; i < page.count; i++) {
@@ -301,14 +295,5 @@ static void colors_end_with_their_line(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_show_their_fullest_instant),
-        cmocka_unit_test(random_runs),
-        cmocka_unit_test(a_spike_is_not_lost),
-        cmocka_unit_test(a_line_of_text),
-        cmocka_unit_test(nothing_to_show_is_nothing),
-        cmocka_unit_test(colors_end_with_their_line),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

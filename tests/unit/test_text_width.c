@@ -12,9 +12,8 @@ static size_t columns(const char *text)
     return mt_text_columns(text, strlen(text));
 }
 
-static void letters_take_their_columns(void **state)
+TEST(letters_take_their_columns)
 {
-    (void)state;
     assert_int_equal(columns(""), 0);
     assert_int_equal(columns("train.py:58"), 11);
     assert_int_equal(columns("größe"), 5);
@@ -29,11 +28,10 @@ static void letters_take_their_columns(void **state)
                      5); /* bytes that are no UTF-8 */
 }
 
-static void ends_are_cut_between_letters(void **state)
+TEST(ends_are_cut_between_letters)
 {
     static const char text[] = "訓練ab";
 
-    (void)state;
     assert_int_equal(mt_text_head(text, strlen(text), 3), 3);
     assert_int_equal(mt_text_head(text, strlen(text), 4), 6);
     assert_int_equal(mt_text_head(text, strlen(text), 99), 8);
@@ -56,7 +54,7 @@ static void encode(uint32_t letter, char text[8])
 
 /* Scripts in which people write code and comments, except the trigrams and digrams U+2630 to U+2637
  * and U+268A to U+268F, which Unicode 16 made wide. */
-static void widths_equal_those_of_the_library(void **state)
+TEST(widths_equal_those_of_the_library)
 {
     static const struct {
         uint32_t first, last;
@@ -68,7 +66,6 @@ static void widths_equal_those_of_the_library(void **state)
                   {0x1F3CF, 0x1F3F0}, {0x1F7E0, 0x1F7EB}};
     char text[8];
 
-    (void)state;
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         skip();
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
@@ -82,11 +79,5 @@ static void widths_equal_those_of_the_library(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(letters_take_their_columns),
-        cmocka_unit_test(ends_are_cut_between_letters),
-        cmocka_unit_test(widths_equal_those_of_the_library),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

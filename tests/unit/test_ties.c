@@ -41,11 +41,10 @@ static void expect(struct mt_ties *ties, uint32_t block, uint64_t bytes, enum mt
 }
 
 /* Backward reaches the last parameter first. Each has one gradient. */
-static void gradients(void **state)
+TEST(gradients)
 {
     struct mt_ties ties = {0};
 
-    (void)state;
     anchor(&ties, 0, 4096, 10, MT_ROLE_PARAMETERS);
     anchor(&ties, 1, 4096, 11, MT_ROLE_PARAMETERS);
     anchor(&ties, 2, 8192, 12, MT_ROLE_PARAMETERS);
@@ -64,11 +63,10 @@ static void gradients(void **state)
 }
 
 /* A copy is newer than the model and has no gradients. A plain tensor may have one. */
-static void a_copy_of_the_model(void **state)
+TEST(a_copy_of_the_model)
 {
     struct mt_ties ties = {0};
 
-    (void)state;
     anchor_moved(&ties, 0, 4096, 10);
     anchor_moved(&ties, 1, 4096, 11);
     anchor(&ties, 2, 4096, 12, MT_ROLE_PARAMETERS);
@@ -81,11 +79,10 @@ static void a_copy_of_the_model(void **state)
     mt_ties_release(&ties);
 }
 
-static void results_of_forward(void **state)
+TEST(results_of_forward)
 {
     struct mt_ties ties = {0};
 
-    (void)state;
     anchor(&ties, 0, 4096, 10, MT_ROLE_PARAMETERS);
     anchor(&ties, 1, 4096, 20, MT_ROLE_ACTIVATIONS);
     anchor(&ties, 2, 4096, 21, MT_ROLE_ACTIVATIONS);
@@ -103,11 +100,10 @@ static void results_of_forward(void **state)
 }
 
 /* Removes one from the middle of a list of equals, and reuses slots. */
-static void places_used_again(void **state)
+TEST(places_used_again)
 {
     struct mt_ties ties = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 2000; i++)
         anchor(&ties, i, 512, 100 + i, MT_ROLE_ACTIVATIONS);
     mt_ties_free(&ties, 1000);
@@ -126,12 +122,5 @@ static void places_used_again(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients),
-        cmocka_unit_test(a_copy_of_the_model),
-        cmocka_unit_test(results_of_forward),
-        cmocka_unit_test(places_used_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

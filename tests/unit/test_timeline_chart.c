@@ -38,7 +38,7 @@ static void check_peak(const struct mt_drawing *drawing, const struct mt_device_
 }
 
 /* At 600 x 400, a label is beside the data, or omitted; the ring remains. */
-static void small_pictures_do_not_cover_data(void **state)
+TEST(small_pictures_do_not_cover_data)
 {
     static const char *const roles[] = {"label:peak-allocated", "label:peak-reserved",
                                         "label-line"};
@@ -46,7 +46,6 @@ static void small_pictures_do_not_cover_data(void **state)
     struct mt_drawing drawing;
     struct mt_report report;
 
-    (void)state;
     for (unsigned steps = 0; steps < 12; steps++) {
         struct synthetic_options options = {.steps = steps};
 
@@ -76,14 +75,13 @@ static void small_pictures_do_not_cover_data(void **state)
     }
 }
 
-static void peak_is_drawn_where_it_is(void **state)
+TEST(peak_is_drawn_where_it_is)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
     struct mt_drawing drawing;
     size_t i;
 
-    (void)state;
     synthetic_report(&report, &options);
     for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &report, &sizes[i]);
@@ -94,7 +92,7 @@ static void peak_is_drawn_where_it_is(void **state)
 }
 
 /* In the SVG, the highest coordinate of all layers is at the height of one of the rings. */
-static void svg_reaches_the_ring(void **state)
+TEST(svg_reaches_the_ring)
 {
     struct synthetic_options options = {.steps = 5};
     struct mt_report report;
@@ -102,7 +100,6 @@ static void svg_reaches_the_ring(void **state)
     double highest = HUGE_VAL, y, nearest = HUGE_VAL;
     char *svg, *at, *end;
 
-    (void)state;
     synthetic_report(&report, &options);
     draw(&drawing, &report, &sizes[0]);
     svg = svg_of(&drawing);
@@ -149,7 +146,7 @@ static void draw_all_sizes(const struct synthetic_options *options)
     synthetic_release(&report);
 }
 
-static void every_trace_gives_a_sensible_picture(void **state)
+TEST(every_trace_gives_a_sensible_picture)
 {
     static const struct synthetic_options kinds[] = {
         {.steps = 0},
@@ -166,16 +163,14 @@ static void every_trace_gives_a_sensible_picture(void **state)
         {.kind = SYNTHETIC_OOM_FIRST}};
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(kinds); i++)
         draw_all_sizes(&kinds[i]);
 }
 
-static void random_reports_never_overlap(void **state)
+TEST(random_reports_never_overlap)
 {
     struct synthetic_options options = {.kind = SYNTHETIC_RANDOM};
 
-    (void)state;
     for (options.seed = 1; options.seed <= 40; options.seed++) {
         options.ooms = options.seed % 3 ? 0 : (uint32_t)options.seed % 20;
         options.limit_bytes = options.seed % 4 ? 0 : MT_GIB << (options.seed % 8);
@@ -183,14 +178,13 @@ static void random_reports_never_overlap(void **state)
     }
 }
 
-static void an_empty_trace_says_so(void **state)
+TEST(an_empty_trace_says_so)
 {
     struct mt_report report;
     struct mt_drawing drawing;
     char *svg;
     size_t i;
 
-    (void)state;
     memset(&report, 0, sizeof report);
     report.name = "empty";
     for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
@@ -203,7 +197,7 @@ static void an_empty_trace_says_so(void **state)
 }
 
 /* Very long names enlarge neither labels nor the SVG. */
-static void long_names_are_cut(void **state)
+TEST(long_names_are_cut)
 {
     struct synthetic_options options = {.steps = 200};
     struct mt_report report;
@@ -211,7 +205,6 @@ static void long_names_are_cut(void **state)
     char *name;
     uint32_t i;
 
-    (void)state;
     synthetic_report(&report, &options);
     name = mt_arena_alloc(&report.arena, 300001);
     memset(name, 'x', 300000);
@@ -231,7 +224,7 @@ static void long_names_are_cut(void **state)
 }
 
 /* Numbers near the 64-bit limit. */
-static void huge_numbers_are_drawn(void **state)
+TEST(huge_numbers_are_drawn)
 {
     struct synthetic_options options = {.steps = 2, .ooms = 1};
     struct mt_report report;
@@ -239,7 +232,6 @@ static void huge_numbers_are_drawn(void **state)
     struct mt_device_report *device;
     size_t i;
 
-    (void)state;
     synthetic_report(&report, &options);
     device = &report.devices[0];
     report.first_t_ns = 0;
@@ -269,14 +261,13 @@ static void assert_says(const struct mt_report *report, const struct mt_chart_op
     mt_drawing_release(&drawing);
 }
 
-static void pictures_have_required_notes(void **state)
+TEST(pictures_have_required_notes)
 {
     struct synthetic_options options = {
         .steps = 8, .ooms = 4, .limit_bytes = 5 * MT_GIB, .in_middle = true, .devices = 2};
     struct mt_report report;
     char text[MT_UNITS_TEXT + 8];
 
-    (void)state;
     synthetic_report(&report, &options);
     assert_says(&report, &sizes[0], ", device 1</text>");
     assert_says(&report, &sizes[0], "starts in the middle");
@@ -295,7 +286,7 @@ static void pictures_have_required_notes(void **state)
     synthetic_release(&report);
 }
 
-static void retries_are_marked(void **state)
+TEST(retries_are_marked)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_retry_mark marks[3];
@@ -304,7 +295,6 @@ static void retries_are_marked(void **state)
     struct mt_drawing drawing;
     const struct mt_op *first;
 
-    (void)state;
     synthetic_report(&report, &options);
     device = &report.devices[0];
     marks[0] = (struct mt_retry_mark){device->allocated_peak.t_ns, device->allocated_peak.event, 1};
@@ -329,14 +319,13 @@ static void retries_are_marked(void **state)
 }
 
 /* Each row of the list has its percentage: of the reserved bytes, for unused ones. */
-static void every_row_of_the_list_has_its_percent(void **state)
+TEST(every_row_of_the_list_has_its_percent)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
     struct mt_drawing drawing;
     size_t rows = 0;
 
-    (void)state;
     synthetic_report(&report, &options);
     report.devices[0].allocated_peak.then.reserved = 1000 * MT_MIB;
     report.devices[0].allocated_peak.then.allocated = 850 * MT_MIB;
@@ -355,13 +344,12 @@ static void every_row_of_the_list_has_its_percent(void **state)
 }
 
 /* Instants are rounded as in the text and on the page: 1.2346 s is 1.235 s. */
-static void instants_are_rounded(void **state)
+TEST(instants_are_rounded)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
     struct mt_drawing drawing;
 
-    (void)state;
     synthetic_report(&report, &options);
     report.last_t_ns = report.first_t_ns + 5000000000u;
     report.devices[0].allocated_peak.t_ns = report.first_t_ns + 1234600000u;
@@ -372,7 +360,7 @@ static void instants_are_rounded(void **state)
 }
 
 /* "27" alone says nothing: phases that are gathered are counted as phases, or not at all. */
-static void gathered_phases_are_counted_as_phases(void **state)
+TEST(gathered_phases_are_counted_as_phases)
 {
     enum { GATHERED = 14 }; /* 4% of the width has space for the count, not for "14 phases */
     struct synthetic_options options = {.steps = 120};
@@ -380,7 +368,6 @@ static void gathered_phases_are_counted_as_phases(void **state)
     struct mt_drawing drawing;
     uint32_t count = 0, gathered = 0;
 
-    (void)state;
     synthetic_report(&report, &options);
     for (uint32_t i = 0; i < report.phase_count; i++) {
         struct mt_phase *phase = (struct mt_phase *)&report.phases[i];
@@ -408,13 +395,12 @@ static void gathered_phases_are_counted_as_phases(void **state)
 }
 
 /* Steps too narrow for their numbers share one label. */
-static void narrow_steps_share_a_label(void **state)
+TEST(narrow_steps_share_a_label)
 {
     struct synthetic_options options = {.steps = 40};
     struct mt_report report;
     struct mt_drawing drawing;
 
-    (void)state;
     synthetic_report(&report, &options);
     draw(&drawing, &report, &sizes[7]);
     assert_true(drawing_says(&drawing, "cell-text", "\xE2\x80\x93"));
@@ -422,13 +408,12 @@ static void narrow_steps_share_a_label(void **state)
     synthetic_release(&report);
 }
 
-static void same_report_same_bytes(void **state)
+TEST(same_report_same_bytes)
 {
     struct synthetic_options options = {.steps = 7};
     char *svgs[2];
     int i;
 
-    (void)state;
     for (i = 0; i < 2; i++) {
         struct mt_report report;
         struct mt_drawing drawing;
@@ -446,23 +431,5 @@ static void same_report_same_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_pictures_do_not_cover_data),
-        cmocka_unit_test(peak_is_drawn_where_it_is),
-        cmocka_unit_test(svg_reaches_the_ring),
-        cmocka_unit_test(every_trace_gives_a_sensible_picture),
-        cmocka_unit_test(random_reports_never_overlap),
-        cmocka_unit_test(an_empty_trace_says_so),
-        cmocka_unit_test(long_names_are_cut),
-        cmocka_unit_test(huge_numbers_are_drawn),
-        cmocka_unit_test(pictures_have_required_notes),
-        cmocka_unit_test(retries_are_marked),
-        cmocka_unit_test(every_row_of_the_list_has_its_percent),
-        cmocka_unit_test(instants_are_rounded),
-        cmocka_unit_test(gathered_phases_are_counted_as_phases),
-        cmocka_unit_test(narrow_steps_share_a_label),
-        cmocka_unit_test(same_report_same_bytes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

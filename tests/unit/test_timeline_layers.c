@@ -33,7 +33,7 @@ static void check_column(const struct mt_drawing *drawing, const struct chart_sc
     assert_true(fabs(sum - (double)bin->allocated) <= 0.5 * scale->bytes_per_pixel);
 }
 
-static void layers_sum_to_allocated_in_every_column(void **state)
+TEST(layers_sum_to_allocated_in_every_column)
 {
     struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3, .bins = 90};
     struct mt_chart_options events = {.event_axis = true};
@@ -44,7 +44,6 @@ static void layers_sum_to_allocated_in_every_column(void **state)
     struct mt_box line;
     double x;
 
-    (void)state;
     for (; options.seed < 12; options.seed++) {
         synthetic_report(&report, &options);
         timeline = report.devices[0].timeline;
@@ -60,7 +59,7 @@ static void layers_sum_to_allocated_in_every_column(void **state)
     }
 }
 
-static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
+TEST(reserved_line_and_hatch_are_the_reserved_bytes)
 {
     struct synthetic_options options = {.steps = 6, .bins = 120};
     struct mt_report report;
@@ -69,7 +68,6 @@ static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
     struct chart_scale scale;
     uint32_t i;
 
-    (void)state;
     synthetic_report(&report, &options);
     draw(&drawing, &report, &sizes[1]);
     scale = chart_scale_of(&drawing, "tick-y");
@@ -89,7 +87,7 @@ static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
 
 /* Adjacent strokes would hide the plot. The line shows the maxima, exactly, and the area shows the
  * falls. A single fall is drawn as a fall of the line. */
-static void many_falls_of_reserved_are_no_black_block(void **state)
+TEST(many_falls_of_reserved_are_no_black_block)
 {
     enum { FIRST = 100, END = 401, ALONE = 450 };
     struct synthetic_options options = {.steps = 6, .bins = 512};
@@ -99,7 +97,6 @@ static void many_falls_of_reserved_are_no_black_block(void **state)
     struct chart_scale scale;
     struct mt_bin *bins;
 
-    (void)state;
     synthetic_report(&report, &options);
     bins = (struct mt_bin *)report.devices[0].timeline->event_bins;
     for (uint32_t i = FIRST; i <= ALONE; i++)
@@ -127,14 +124,13 @@ static void many_falls_of_reserved_are_no_black_block(void **state)
 }
 
 /* Layers that are visible only elsewhere have a color in the legend, but no row of zeros. */
-static void layers_not_at_the_peak_have_no_zeros(void **state)
+TEST(layers_not_at_the_peak_have_no_zeros)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
     struct mt_drawing drawing;
     bool is_reported = false;
 
-    (void)state;
     synthetic_report(&report, &options);
     report.devices[0].peak_role_bytes[MT_ROLE_GRADIENTS] = 0;
     draw(&drawing, &report, &sizes[0]);
@@ -203,12 +199,11 @@ static void check_dealt(const struct mt_drawing *drawing, const struct chart_sca
     }
 }
 
-static void other_layers_sum_to_allocated(void **state)
+TEST(other_layers_sum_to_allocated)
 {
     static const struct mt_chart_options events = {.event_axis = true};
     struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3, .bins = 90};
 
-    (void)state;
     for (; options.seed < 12; options.seed++) {
         struct mt_report report;
         struct mt_drawing drawing;
@@ -231,9 +226,8 @@ static void other_layers_sum_to_allocated(void **state)
 
 /* With any number of layers at every size, nothing overlaps or leaves the frame, and the peak keeps
  * its height. */
-static void other_layers_at_every_size(void **state)
+TEST(other_layers_at_every_size)
 {
-    (void)state;
     for (uint32_t round = 0; round < 9; round++) {
         struct synthetic_options options = {.kind =
                                                 round % 2 ? SYNTHETIC_TRAINING : SYNTHETIC_RANDOM,
@@ -257,14 +251,5 @@ static void other_layers_at_every_size(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_sum_to_allocated_in_every_column),
-        cmocka_unit_test(other_layers_sum_to_allocated),
-        cmocka_unit_test(other_layers_at_every_size),
-        cmocka_unit_test(reserved_line_and_hatch_are_the_reserved_bytes),
-        cmocka_unit_test(many_falls_of_reserved_are_no_black_block),
-        cmocka_unit_test(layers_not_at_the_peak_have_no_zeros),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -32,13 +32,12 @@ static void add(struct mt_timeline_builder *builder, uint64_t t_ns, uint64_t eve
     mt_timeline_builder_add(builder, t_ns, event, &bytes, roles);
 }
 
-static void bins_hold_the_fullest_instant(void **state)
+TEST(bins_hold_the_fullest_instant)
 {
     struct mt_arena arena = {0};
     struct mt_timeline_builder *builder = new_builder(&arena, 1000, 1100, 10, 10);
     struct mt_timeline *timeline;
 
-    (void)state;
     add(builder, 1000, 0, 5, 8);
     add(builder, 1012, 1, 70, 80);
     add(builder, 1013, 2, 10, 90);
@@ -72,7 +71,7 @@ static uint64_t highest(const struct mt_bin *bins, uint32_t count)
     return most;
 }
 
-static void a_spike_of_one_event_survives(void **state)
+TEST(a_spike_of_one_event_survives)
 {
     const uint64_t events = 1000000, spike = 654321;
     struct mt_arena arena = {0};
@@ -80,7 +79,6 @@ static void a_spike_of_one_event_survives(void **state)
     struct mt_timeline *timeline;
     uint64_t i;
 
-    (void)state;
     for (i = 0; i < events; i++)
         add(builder, i, i, i == spike ? 999 : i % 7, 1000);
     timeline = mt_timeline_builder_finish(builder);
@@ -91,13 +89,12 @@ static void a_spike_of_one_event_survives(void **state)
     mt_arena_release(&arena);
 }
 
-static void one_instant_and_no_event_are_sensible(void **state)
+TEST(one_instant_and_no_event_are_sensible)
 {
     struct mt_arena arena = {0};
     struct mt_timeline_builder *builder = new_builder(&arena, 500, 500, 1, 8);
     struct mt_timeline *timeline;
 
-    (void)state;
     add(builder, 500, 0, 42, 50);
     timeline = mt_timeline_builder_finish(builder);
     assert_int_equal(timeline->busy_ns, 0);
@@ -109,7 +106,7 @@ static void one_instant_and_no_event_are_sensible(void **state)
     mt_arena_release(&arena);
 }
 
-static void long_pauses_are_folded(void **state)
+TEST(long_pauses_are_folded)
 {
     /* 0.1 s of work, 3 s of nothing, 0.1 s, 40 ms of nothing, 0.1 s */
     static const struct mt_gap gaps[] = {{100 * MS, 3100 * MS}, {3200 * MS, 3240 * MS}};
@@ -117,7 +114,6 @@ static void long_pauses_are_folded(void **state)
     struct mt_arena arena = {0};
     struct mt_timeline timeline = {0};
 
-    (void)state;
     mt_timeline_spans(&arena, 0, 3340 * MS, gaps, 2, &phase, 1, &timeline.spans,
                       &timeline.span_count);
     assert_int_equal(timeline.span_count, 3);
@@ -140,7 +136,7 @@ static void long_pauses_are_folded(void **state)
     mt_arena_release(&arena);
 }
 
-static void a_pause_with_the_end_of_a_phase_stays(void **state)
+TEST(a_pause_with_the_end_of_a_phase_stays)
 {
     static const struct mt_gap gaps[] = {{100 * MS, 3100 * MS}};
     struct mt_phase phase = {.begin_t_ns = 10 * MS, .end_t_ns = 200 * MS};
@@ -148,7 +144,6 @@ static void a_pause_with_the_end_of_a_phase_stays(void **state)
     struct mt_span *spans;
     uint32_t count;
 
-    (void)state;
     mt_timeline_spans(&arena, 0, 3340 * MS, gaps, 1, &phase, 1, &spans, &count);
     assert_int_equal(count, 1);
     mt_timeline_spans(&arena, 0, 3340 * MS, NULL, 0, NULL, 0, &spans, &count);
@@ -157,14 +152,13 @@ static void a_pause_with_the_end_of_a_phase_stays(void **state)
 }
 
 /* What follows the last error is drawn only if the run went on. */
-static void pictures_end_after_the_fatal_error(void **state)
+TEST(pictures_end_after_the_fatal_error)
 {
     struct mt_oom ooms[2] = {{.t_ns = 500, .event = 50, .fatal = true},
                              {.t_ns = 9000, .event = 900, .fatal = true}};
     const struct mt_shown_end all = {20000, 2000, false};
     struct mt_shown_end end = mt_shown_end(ooms, 2, 0, all);
 
-    (void)state;
     assert_true(end.is_cut && end.t_ns == 9000);
     assert_in_range(end.event, 901, 930);
     end = mt_shown_end(ooms, 2, 0, (struct mt_shown_end){9100, 910, false});
@@ -177,14 +171,5 @@ static void pictures_end_after_the_fatal_error(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bins_hold_the_fullest_instant),
-        cmocka_unit_test(a_spike_of_one_event_survives),
-        cmocka_unit_test(one_instant_and_no_event_are_sensible),
-        cmocka_unit_test(long_pauses_are_folded),
-        cmocka_unit_test(a_pause_with_the_end_of_a_phase_stays),
-        cmocka_unit_test(pictures_end_after_the_fatal_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

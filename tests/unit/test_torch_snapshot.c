@@ -72,14 +72,13 @@ static void expect_frame(const struct mt_source *source, const struct mt_event *
     assert_int_equal(frame->line, line);
 }
 
-static void frames_that_share_a_text_share_its_line(void **state)
+TEST(frames_that_share_a_text_share_its_line)
 {
     struct mt_buf pickle = {0};
     struct mt_source *source;
     struct mt_feed *feed;
     struct mt_event_batch batch;
 
-    (void)state;
     mt_buf_add(&pickle, "\x80\x04}(", 4);
     put_text(&pickle, "segments");
     mt_buf_add(&pickle, "]", 1);
@@ -186,18 +185,16 @@ static uint64_t missing_in(const char *entries)
     return missing;
 }
 
-static void a_ring_may_begin_within_a_free(void **state)
+TEST(a_ring_may_begin_within_a_free)
 {
-    (void)state;
     assert_int_equal(missing_in("c1"), 0);
     assert_int_equal(missing_in("c1 a4"), 0);
     assert_int_equal(missing_in("c1 r2 c2"), 0);
     assert_int_equal(missing_in("c1 | c1"), 0); /* each device has a ring */
 }
 
-static void other_completed_frees_were_requested(void **state)
+TEST(other_completed_frees_were_requested)
 {
-    (void)state;
     assert_int_equal(missing_in("a4 c1"), 1);
     assert_int_equal(missing_in("c1 a2 c2"), 1);
     assert_int_equal(missing_in("c1 | a1 c1"), 1);
@@ -223,21 +220,13 @@ static uint8_t flags_in(const char *entries)
 }
 
 /* The program chose the address of the block after a gap. */
-static void a_gap_ends_at_a_chosen_address(void **state)
+TEST(a_gap_ends_at_a_chosen_address)
 {
-    (void)state;
     assert_int_equal(flags_in("A1 A2 r1"), MT_EVENT_GAP);
     assert_int_equal(flags_in("A1 a2 r1"), MT_EVENT_AT_ADDRESS);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_that_share_a_text_share_its_line),
-        cmocka_unit_test(a_ring_may_begin_within_a_free),
-        cmocka_unit_test(other_completed_frees_were_requested),
-        cmocka_unit_test(a_gap_ends_at_a_chosen_address),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "codec.h"
 #include "util.h"
 
-static void test_varint_edges(void **state)
+TEST(test_varint_edges)
 {
     static const uint64_t values[] = {
         0, 1, 127, 128, 300, 16383, 16384, UINT32_MAX, (uint64_t)1 << 63, UINT64_MAX};
@@ -17,7 +17,6 @@ static void test_varint_edges(void **state)
     uint8_t bytes[MT_VARINT_MAX_BYTES];
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(values); i++) {
         uint8_t *end = mt_put_varint(bytes, values[i]);
         struct mt_cursor in = {bytes, end, false};
@@ -29,14 +28,13 @@ static void test_varint_edges(void **state)
     }
 }
 
-static void test_varint_too_large(void **state)
+TEST(test_varint_too_large)
 {
     static const uint8_t beyond[] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02};
     static const uint8_t endless[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
                                       0x80, 0x80, 0x80, 0x80, 0x80, 0x00};
     struct mt_cursor in = {beyond, beyond + sizeof beyond, false};
 
-    (void)state;
     mt_cursor_varint(&in);
     assert_true(in.bad);
     in = (struct mt_cursor){endless, endless + sizeof endless, false};
@@ -44,22 +42,20 @@ static void test_varint_too_large(void **state)
     assert_true(in.bad);
 }
 
-static void test_zigzag(void **state)
+TEST(test_zigzag)
 {
     static const int64_t values[] = {0, -1, 1, -2, INT64_MAX, INT64_MIN};
     static const uint64_t expected[] = {0, 1, 2, 3, UINT64_MAX - 1, UINT64_MAX};
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(values); i++) {
         assert_true(mt_zigzag((uint64_t)values[i]) == expected[i]);
         assert_true(mt_unzigzag(expected[i]) == (uint64_t)values[i]);
     }
 }
 
-static void test_crc32(void **state)
+TEST(test_crc32)
 {
-    (void)state;
     assert_int_equal(mt_crc32("123456789", 9), 0xCBF43926);
     assert_int_equal(mt_crc32("", 0), 0);
 }
@@ -138,7 +134,7 @@ static size_t read_page_example(uint8_t *bytes, size_t capacity)
     return count;
 }
 
-static void test_page_example(void **state)
+TEST(test_page_example)
 {
     uint8_t expected[512];
     struct mt_symbols symbols;
@@ -146,7 +142,6 @@ static void test_page_example(void **state)
     struct mt_buf out = {0};
     size_t length = read_page_example(expected, sizeof expected), i;
 
-    (void)state;
     make_example(&symbols, events);
     encode(&symbols, events, 4, &out);
     if (out.length != length || memcmp(out.data, expected, length) != 0) {
@@ -194,14 +189,13 @@ static void end_decoding(struct decoding *decoding)
     mt_symbols_release(&decoding->symbols);
 }
 
-static void test_unknown_kind_is_skipped(void **state)
+TEST(test_unknown_kind_is_skipped)
 {
     struct mt_symbols symbols;
     struct mt_event events[4];
     struct decoding decoding;
     struct mt_buf out = {0};
 
-    (void)state;
     make_example(&symbols, events);
     events[1].kind = 200;
     events[1].aux_bytes = 99;
@@ -239,14 +233,13 @@ static enum mt_status decode_by_hand(struct decoding *decoding, uint32_t count,
     return decode(decoding, raw, block_by_hand(raw, count, columns, length));
 }
 
-static void test_payloads_and_later_columns(void **state)
+TEST(test_payloads_and_later_columns)
 {
     /* one mark, with a payload, a gap of 2, and an unknown column 99 */
     static const uint8_t columns[] = {1, 10, 1, 12, 0,  0x80, 0x03, 0,  0, 0, 0, 0, 2,  1, 0, 3,
                                       3, 1,  1, 7,  14, 1,    2,    15, 3, 2, 8, 9, 99, 2, 5, 5};
     struct decoding decoding;
 
-    (void)state;
     assert_int_equal(decode_by_hand(&decoding, 1, columns, sizeof columns), MT_OK);
     assert_int_equal(decoding.decoded.count, 1);
     assert_int_equal(decoding.decoded.events[0].seq, 7);
@@ -275,9 +268,8 @@ static void check_refused(const uint8_t *columns, size_t length)
 /* A form with these fields, its index, and a time. */
 #define BASE(fields) 1, 9, 1, 12, 0, fields, 0, 0, 0, 0, 0, 2, 1, 0, 3, 3, 1, 1, 0
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     REFUSED(0);                               /* no columns at all */
     REFUSED(1, 0x7F, 1);                      /* a column beyond the end */
     REFUSED(BASE(2));                         /* a missing distance */
@@ -299,7 +291,7 @@ static void test_refused(void **state)
 }
 
 /* Definitions that claim more than a file of that size can hold. */
-static void test_definitions_are_bounded(void **state)
+TEST(test_definitions_are_bounded)
 {
     static const uint64_t claims[][3] = {
         /* table, first id, entries */
@@ -308,7 +300,6 @@ static void test_definitions_are_bounded(void **state)
         {MT_TABLE_DEVICES, 1024, 1},      {MT_TABLE_THREADS, 1, UINT64_MAX}};
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(claims); i++) {
         uint8_t bytes[64], *end = bytes;
         struct mt_symbols symbols;
@@ -329,17 +320,16 @@ static void test_definitions_are_bounded(void **state)
     }
 }
 
-static void test_base_is_sound(void **state)
+TEST(test_base_is_sound)
 {
     static const uint8_t columns[] = {BASE(0)};
     struct decoding decoding;
 
-    (void)state;
     assert_int_equal(decode_by_hand(&decoding, 1, columns, sizeof columns), MT_OK);
     end_decoding(&decoding);
 }
 
-static void test_encoder_refuses(void **state)
+TEST(test_encoder_refuses)
 {
     struct mt_encoder *encoder = mt_encoder_new(8);
     struct mt_symbols symbols;
@@ -347,7 +337,6 @@ static void test_encoder_refuses(void **state)
     struct mt_buf out = {0}, none = {0};
     const char *reason = NULL;
 
-    (void)state;
     make_example(&symbols, events);
     events[3].stack = 1; /* there is only stack 0 */
     assert_int_equal(mt_event_block_encode(encoder, &symbols, events, 4, &none, &out, &reason),
@@ -364,18 +353,5 @@ static void test_encoder_refuses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_varint_edges),
-        cmocka_unit_test(test_varint_too_large),
-        cmocka_unit_test(test_zigzag),
-        cmocka_unit_test(test_crc32),
-        cmocka_unit_test(test_page_example),
-        cmocka_unit_test(test_unknown_kind_is_skipped),
-        cmocka_unit_test(test_payloads_and_later_columns),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_definitions_are_bounded),
-        cmocka_unit_test(test_base_is_sound),
-        cmocka_unit_test(test_encoder_refuses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

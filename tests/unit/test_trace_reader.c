@@ -135,13 +135,12 @@ static void drain(struct mt_source *source)
 
 /* Frame 1 is lost, and "name 1" with it. The names of frames 2 and 3 must still be right, and the
  * one event that refers to the lost name is reported. */
-static void test_lost_definition(void **state)
+TEST(test_lost_definition)
 {
     struct sample sample;
     struct mt_event_batch batch = {0};
     struct mt_source *source;
 
-    (void)state;
     make_sample(&sample, 1000, 10);
     sample.bytes[offset_of_frame(&sample, 1)] ^= 0x55;
     source = open_sample(&sample);
@@ -171,12 +170,11 @@ static void expect_first(struct mt_source *source, uint64_t target, bool by_time
 }
 
 /* Events of one instant on both sides of a border: a seek finds the first. */
-static void test_seek_to_one_instant(void **state)
+TEST(test_seek_to_one_instant)
 {
     struct sample sample;
     struct mt_source *source;
 
-    (void)state;
     make_sample(&sample, 1000, 0);
     source = open_sample(&sample);
     expect_first(source, 1000, true, 0);
@@ -186,14 +184,13 @@ static void test_seek_to_one_instant(void **state)
     free_sample(&sample);
 }
 
-static void test_seek_between_frames(void **state)
+TEST(test_seek_between_frames)
 {
     struct sample sample;
     struct mt_source *source;
     struct mt_event_batch batch;
     struct mt_error error;
 
-    (void)state;
     make_sample(&sample, 1000, 10);
     source = open_sample(&sample);
     expect_first(source, 1010, true, 3);
@@ -207,14 +204,13 @@ static void test_seek_between_frames(void **state)
 }
 
 /* Seeking loads the names that earlier frames define, and all are known only then. */
-static void test_seek_brings_definitions(void **state)
+TEST(test_seek_brings_definitions)
 {
     struct sample sample;
     struct mt_event_batch batch = {0};
     struct mt_source *source;
     struct mt_error error;
 
-    (void)state;
     make_sample(&sample, 1000, 10);
     source = open_sample(&sample);
     assert_int_equal(source->ops->seek(source, 9, false, &error), MT_OK);
@@ -312,21 +308,19 @@ static void check_goes_back(bool indexed)
     free_sample(&trace);
 }
 
-static void test_numbers_go_back(void **state)
+TEST(test_numbers_go_back)
 {
-    (void)state;
     check_goes_back(false);
     check_goes_back(true);
 }
 
 /* The largest possible number is within the bound. */
-static void test_largest_number(void **state)
+TEST(test_largest_number)
 {
     struct sample trace;
     struct mt_event_batch batch = {0};
     struct mt_source *source;
 
-    (void)state;
     write_two(&trace, MT_MAX_SEQ - 1, MT_MAX_SEQ);
     source = open_sample(&trace);
     expect(source, &batch, MT_MAX_SEQ - 1, NULL);
@@ -339,10 +333,5 @@ static void test_largest_number(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_definition),     cmocka_unit_test(test_seek_to_one_instant),
-        cmocka_unit_test(test_seek_between_frames), cmocka_unit_test(test_seek_brings_definitions),
-        cmocka_unit_test(test_numbers_go_back),     cmocka_unit_test(test_largest_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

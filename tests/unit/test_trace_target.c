@@ -102,7 +102,7 @@ static void write_trace(const char *path)
     close(fd);
 }
 
-static void a_name_has_one_owner(void **state)
+TEST_WITH(a_name_has_one_owner, enter, leave)
 {
     const struct folder *folder = *state;
     struct mt_trace_target *first = prepare(folder->trace), *second = prepare(folder->trace),
@@ -120,7 +120,7 @@ static void a_name_has_one_owner(void **state)
 }
 
 /* A number must not replace a trace: nobody gave it this name. */
-static void a_number_is_free(void **state)
+TEST_WITH(a_number_is_free, enter, leave)
 {
     const struct folder *folder = *state;
     struct mt_trace_target *first = prepare(folder->trace), *second;
@@ -135,7 +135,7 @@ static void a_number_is_free(void **state)
     unlink(taken);
 }
 
-static void a_claim_without_an_owner_is_taken_over(void **state)
+TEST_WITH(a_claim_without_an_owner_is_taken_over, enter, leave)
 {
     const struct folder *folder = *state;
     struct mt_trace_target *killed = prepare(folder->trace), *next;
@@ -149,7 +149,7 @@ static void a_claim_without_an_owner_is_taken_over(void **state)
 }
 
 /* Nobody can determine whether its owner lives. */
-static void without_locks_the_file_counts(void **state)
+TEST_WITH(without_locks_the_file_counts, enter, leave)
 {
     const struct folder *folder = *state;
     static const int errors[] = {ENOLCK, EOPNOTSUPP, ENOSYS};
@@ -171,7 +171,7 @@ static void without_locks_the_file_counts(void **state)
 }
 
 /* As NFS, which maps root to nobody. */
-static void a_new_claim_may_have_another_owner(void **state)
+TEST_WITH(a_new_claim_may_have_another_owner, enter, leave)
 {
     const struct folder *folder = *state;
     struct mt_trace_target *place;
@@ -182,7 +182,7 @@ static void a_new_claim_may_have_another_owner(void **state)
     end(place);
 }
 
-static void only_the_checked_trace_is_removed(void **state)
+TEST_WITH(only_the_checked_trace_is_removed, enter, leave)
 {
     const struct folder *folder = *state;
     struct mt_trace_target *place;
@@ -205,7 +205,7 @@ static void only_the_checked_trace_is_removed(void **state)
 }
 
 /* The other run has ended in the meantime, so it has no claim. */
-static void a_trace_that_is_newer_than_this_run_stays(void **state)
+TEST_WITH(a_trace_that_is_newer_than_this_run_stays, enter, leave)
 {
     const struct folder *folder = *state;
     struct mt_trace_target *place;
@@ -218,7 +218,7 @@ static void a_trace_that_is_newer_than_this_run_stays(void **state)
     end(place);
 }
 
-static void a_rank_has_its_own_name(void **state)
+TEST_WITH(a_rank_has_its_own_name, enter, leave)
 {
     static const struct {
         const char *rank, *world, *given, *name;
@@ -253,16 +253,5 @@ static void a_rank_has_its_own_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_name_has_one_owner, enter, leave),
-        cmocka_unit_test_setup_teardown(a_number_is_free, enter, leave),
-        cmocka_unit_test_setup_teardown(a_claim_without_an_owner_is_taken_over, enter, leave),
-        cmocka_unit_test_setup_teardown(without_locks_the_file_counts, enter, leave),
-        cmocka_unit_test_setup_teardown(a_new_claim_may_have_another_owner, enter, leave),
-        cmocka_unit_test_setup_teardown(only_the_checked_trace_is_removed, enter, leave),
-        cmocka_unit_test_setup_teardown(a_trace_that_is_newer_than_this_run_stays, enter, leave),
-        cmocka_unit_test_setup_teardown(a_rank_has_its_own_name, enter, leave),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -80,12 +80,11 @@ static uint64_t count_events(struct mt_source *source)
     return count;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     struct fixture fixture;
     struct mt_event event = event_of(5);
 
-    (void)state;
     begin(&fixture, 0);
     assert_int_equal(add(&fixture, &event), MT_OK);
     assert_int_equal(add(&fixture, &event), MT_ERR_USAGE); /* the same again */
@@ -100,12 +99,11 @@ static void test_order(void **state)
     end(&fixture);
 }
 
-static void test_dangling_ids(void **state)
+TEST(test_dangling_ids)
 {
     struct fixture fixture;
     struct mt_event event = event_of(0);
 
-    (void)state;
     begin(&fixture, 0);
     event.stack = 0; /* there are no stacks */
     assert_int_equal(add(&fixture, &event), MT_OK);
@@ -115,14 +113,13 @@ static void test_dangling_ids(void **state)
     end(&fixture);
 }
 
-static void test_full_device(void **state)
+TEST(test_full_device)
 {
     int fd = open("/dev/full", O_WRONLY);
     struct mt_symbols symbols;
     struct mt_writer *writer = NULL;
     struct mt_error error = {0};
 
-    (void)state;
     if (fd < 0)
         skip();
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
@@ -134,14 +131,13 @@ static void test_full_device(void **state)
 }
 
 /* Data written before the failure stays readable. */
-static void test_failure_in_the_middle(void **state)
+TEST(test_failure_in_the_middle)
 {
     struct fixture fixture;
     struct mt_event event = event_of(0);
     struct mt_source *source;
     int read_only = open("/dev/null", O_RDONLY), saved;
 
-    (void)state;
     begin(&fixture, 0);
     assert_int_equal(add(&fixture, &event), MT_OK);
     assert_int_equal(mt_writer_flush(fixture.writer, &fixture.error), MT_OK);
@@ -161,13 +157,12 @@ static void test_failure_in_the_middle(void **state)
     end(&fixture);
 }
 
-static void test_end_is_not_doubled(void **state)
+TEST(test_end_is_not_doubled)
 {
     struct fixture fixture;
     struct mt_event event = event_of(0);
     struct mt_source *source;
 
-    (void)state;
     begin(&fixture, 0);
     event.kind = MT_EVENT_END;
     assert_int_equal(add(&fixture, &event), MT_OK);
@@ -182,7 +177,7 @@ static void test_end_is_not_doubled(void **state)
 
 /* Symbols added while events are written, a device named late, a text beyond the limit that is cut
  * before a character of two bytes. */
-static void test_symbols_grow(void **state)
+TEST(test_symbols_grow)
 {
     struct fixture fixture;
     struct mt_event event = event_of(0);
@@ -190,7 +185,6 @@ static void test_symbols_grow(void **state)
     char *text = malloc(70000);
     uint32_t name;
 
-    (void)state;
     assert_non_null(text);
     memset(text, 'x', 70000);
     memcpy(text + 65534, "\xC3\xA4", 2);
@@ -235,13 +229,12 @@ static uint64_t check_frames(struct mt_source *source, uint64_t raw_limit)
     return count;
 }
 
-static void test_small_frames(void **state)
+TEST(test_small_frames)
 {
     struct fixture fixture;
     struct mt_source *source;
     uint64_t seq;
 
-    (void)state;
     begin(&fixture, 1024);
     for (seq = 0; seq < 5000; seq++) {
         struct mt_event event = event_of(seq);
@@ -256,13 +249,12 @@ static void test_small_frames(void **state)
 }
 
 /* Nothing repeats and everything is large, so the writer has to make smaller blocks. */
-static void test_wide_events(void **state)
+TEST(test_wide_events)
 {
     struct fixture fixture;
     struct mt_source *source;
     uint64_t seq, mix = 1, t_ns = 0;
 
-    (void)state;
     begin(&fixture, 0);
     for (seq = 0; seq < 40000; seq++) {
         struct mt_event event = event_of(seq);
@@ -294,7 +286,7 @@ static enum mt_status open_bytes(const void *bytes, size_t length, struct mt_err
 
 /* Names that compress extremely well: the reader limits text by the size of the file, and must not
  * refuse these events. */
-static void test_endless_names(void **state)
+TEST(test_endless_names)
 {
     enum { NAMES = 600, LENGTH = 65535 };
     struct fixture fixture;
@@ -303,7 +295,6 @@ static void test_endless_names(void **state)
     char *name = malloc(LENGTH);
     uint32_t i;
 
-    (void)state;
     assert_non_null(name);
     begin(&fixture, 0);
     for (i = 0; i < NAMES; i++) {
@@ -324,12 +315,11 @@ static void test_endless_names(void **state)
     free(name);
 }
 
-static void test_no_trace(void **state)
+TEST(test_no_trace)
 {
     struct mt_error error = {0};
     struct mt_source *source;
 
-    (void)state;
     assert_int_equal(open_bytes("", 0, &error), MT_ERR_FORMAT);
     assert_int_equal(open_bytes("hello, world, this is text", 26, &error), MT_ERR_FORMAT);
     assert_true(error.text[0]);
@@ -340,13 +330,12 @@ static void test_no_trace(void **state)
     assert_false(mt_trace_probe("", 0));
 }
 
-static void test_later_version(void **state)
+TEST(test_later_version)
 {
     struct fixture fixture;
     struct mt_source *source;
     uint32_t length;
 
-    (void)state;
     begin(&fixture, 0);
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
     source = reopen(&fixture);
@@ -361,18 +350,5 @@ static void test_later_version(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_dangling_ids),
-        cmocka_unit_test(test_full_device),
-        cmocka_unit_test(test_failure_in_the_middle),
-        cmocka_unit_test(test_end_is_not_doubled),
-        cmocka_unit_test(test_symbols_grow),
-        cmocka_unit_test(test_small_frames),
-        cmocka_unit_test(test_wide_events),
-        cmocka_unit_test(test_endless_names),
-        cmocka_unit_test(test_no_trace),
-        cmocka_unit_test(test_later_version),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

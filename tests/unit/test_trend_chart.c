@@ -221,14 +221,13 @@ static void check_trend_line(const struct made *made, const struct mt_drawing *d
                 trend.level_bytes < 0);
 }
 
-static void columns_are_as_high_as_their_bytes(void **unused)
+TEST(columns_are_as_high_as_their_bytes)
 {
     static const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 12, 59, 60, 61, 100, 239, 3000, 10000};
     struct mt_drawing drawing;
     struct made made;
     size_t i, j;
 
-    (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(counts); i++) {
         struct shape shape = {.steps = counts[i],
                               .level = MT_GIB,
@@ -247,13 +246,12 @@ static void columns_are_as_high_as_their_bytes(void **unused)
     }
 }
 
-static void anything_can_be_drawn(void **unused)
+TEST(anything_can_be_drawn)
 {
     struct mt_drawing drawing;
     struct made made;
     size_t i, j;
 
-    (void)unused;
     for (i = 0; i < 60; i++) {
         struct shape shape = {.steps = 1 + (uint32_t)dice(i % 5 == 0 ? 300 : 20),
                               .level = dice(2) ? UINT64_C(1) << dice(46) : 0,
@@ -274,14 +272,13 @@ static void anything_can_be_drawn(void **unused)
     }
 }
 
-static void huge_numbers_are_drawn(void **unused)
+TEST(huge_numbers_are_drawn)
 {
     struct shape shape = {.steps = 20, .level = UINT64_MAX - 1, .grows = true};
     struct mt_drawing drawing;
     struct made made;
     size_t j;
 
-    (void)unused;
     make(&made, &shape);
     made.device.steps[4].exit.allocated = 0;
     made.device.steps[7].peak.reserved = UINT64_MAX;
@@ -317,11 +314,10 @@ static void expect_verdict(const struct shape *shape, const char *verdict)
 }
 
 /* The finding decides, not the slope, because growth also needs evidence. */
-static void the_verdict_is_that_of_the_finding(void **unused)
+TEST(the_verdict_is_that_of_the_finding)
 {
     struct shape shape = {.steps = 20, .level = MT_GIB, .slope = 2 * MT_MIB, .peak = MT_MIB};
 
-    (void)unused;
     expect_verdict(&shape, "no growth");
     shape.grows = true;
     expect_verdict(&shape, "growth ");
@@ -336,13 +332,12 @@ static void the_verdict_is_that_of_the_finding(void **unused)
 
 /* Without an allocator, reserved equals allocated, and without segments it is unknown: there is no
  * line. */
-static void only_an_allocator_reserves(void **unused)
+TEST(only_an_allocator_reserves)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
     struct mt_drawing drawing;
     struct made made;
 
-    (void)unused;
     for (int level = 0; level < 3; level++) {
         make(&made, &shape);
         made.report.is_driver_level = level == 1;
@@ -355,7 +350,7 @@ static void only_an_allocator_reserves(void **unused)
     }
 }
 
-static void a_small_slope_is_enlarged(void **unused)
+TEST(a_small_slope_is_enlarged)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .slope = MT_MIB, .peak = MT_MIB};
     struct mt_drawing drawing;
@@ -364,7 +359,6 @@ static void a_small_slope_is_enlarged(void **unused)
     const struct mt_op *line;
     size_t i;
 
-    (void)unused;
     make(&made, &shape);
     draw(&drawing, &made, &sizes[0]);
     scale = chart_scale_of(&drawing, "tick-level");
@@ -380,7 +374,7 @@ static void a_small_slope_is_enlarged(void **unused)
 }
 
 /* A peak between two steps is that of the run, and is drawn to scale. */
-static void a_peak_between_steps_is_drawn(void **unused)
+TEST(a_peak_between_steps_is_drawn)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
     struct mt_drawing drawing;
@@ -388,7 +382,6 @@ static void a_peak_between_steps_is_drawn(void **unused)
     struct made made;
     const struct mt_op *ring;
 
-    (void)unused;
     make(&made, &shape);
     made.device.allocated_peak = (struct mt_peak){.bytes = MT_GIB + MT_GIB / 2, .event = 40};
     for (uint32_t i = 0; i < shape.steps; i++)
@@ -412,14 +405,13 @@ static void a_peak_between_steps_is_drawn(void **unused)
 
 /* A first step that compiles does not squeeze the others: they fill the plot, and its number is
  * printed. */
-static void a_step_that_warms_up_is_broken(void **unused)
+TEST(a_step_that_warms_up_is_broken)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
     struct mt_drawing drawing;
     struct chart_scale scale;
     struct made made;
 
-    (void)unused;
     make(&made, &shape);
     made.device.steps[0].peak.allocated = made.device.steps[0].peak.reserved = 9 * MT_GIB;
     draw(&drawing, &made, &sizes[0]);
@@ -436,13 +428,12 @@ static void a_step_that_warms_up_is_broken(void **unused)
 }
 
 /* Steps of a small part of a run only resemble each other. */
-static void steps_cover_the_run(void **unused)
+TEST(steps_cover_the_run)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
     const struct mt_chart *chart = mt_chart_find("trend");
     struct made made;
 
-    (void)unused;
     make(&made, &shape);
     for (uint32_t i = 0; i < shape.steps; i++) {
         struct mt_step_use *step = &made.device.steps[i];
@@ -459,14 +450,13 @@ static void steps_cover_the_run(void **unused)
     unmake(&made);
 }
 
-static void no_steps_say_so(void **unused)
+TEST(no_steps_say_so)
 {
     struct shape shape = {.steps = 0};
     struct mt_drawing drawing;
     struct made made;
     size_t j;
 
-    (void)unused;
     make(&made, &shape);
     for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
         draw(&drawing, &made, &sizes[j]);
@@ -481,18 +471,5 @@ static void no_steps_say_so(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_as_high_as_their_bytes),
-        cmocka_unit_test(anything_can_be_drawn),
-        cmocka_unit_test(huge_numbers_are_drawn),
-        cmocka_unit_test(the_verdict_is_that_of_the_finding),
-        cmocka_unit_test(only_an_allocator_reserves),
-        cmocka_unit_test(a_small_slope_is_enlarged),
-        cmocka_unit_test(a_peak_between_steps_is_drawn),
-        cmocka_unit_test(a_step_that_warms_up_is_broken),
-        cmocka_unit_test(steps_cover_the_run),
-        cmocka_unit_test(no_steps_say_so),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -24,10 +24,9 @@ static void print(const char *run_conf, const char *best_conf, struct mt_buf *ou
     mt_tune_print_text(out, &answer);
 }
 
-static void a_setting_is_exported(void **state)
+TEST(a_setting_is_exported)
 {
     struct mt_buf out = {0};
-    (void)state;
 
     print("", "expandable_segments:True", &out);
     assert_non_null(strstr(out.data, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"));
@@ -35,10 +34,9 @@ static void a_setting_is_exported(void **state)
 }
 
 /* `export X=` would leave an empty variable behind. */
-static void no_setting_is_unset(void **state)
+TEST(no_setting_is_unset)
 {
     struct mt_buf out = {0};
-    (void)state;
 
     print("max_split_size_mb:64", "", &out);
     assert_non_null(strstr(out.data, "unset PYTORCH_CUDA_ALLOC_CONF\n"));
@@ -48,8 +46,5 @@ static void no_setting_is_unset(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_setting_is_exported),
-                                       cmocka_unit_test(no_setting_is_unset)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

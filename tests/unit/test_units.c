@@ -5,7 +5,7 @@
 #include "units.h"
 #include "util.h"
 
-static void bytes(void **state)
+TEST(bytes)
 {
     static const struct {
         uint64_t bytes;
@@ -33,12 +33,11 @@ static void bytes(void **state)
     char text[MT_UNITS_TEXT];
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++)
         assert_string_equal(mt_format_bytes(text, cases[i].bytes), cases[i].text);
 }
 
-static void mebibytes_are_enough(void **state)
+TEST(mebibytes_are_enough)
 {
     static const struct {
         uint64_t bytes;
@@ -55,16 +54,14 @@ static void mebibytes_are_enough(void **state)
     };
     char text[MT_UNITS_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         assert_string_equal(mt_format_mib(text, cases[i].bytes), cases[i].text);
 }
 
-static void changes(void **state)
+TEST(changes)
 {
     char text[MT_UNITS_TEXT];
 
-    (void)state;
     assert_string_equal(mt_format_change(text, 0), "\u00b10");
     assert_string_equal(mt_format_change(text, 458 * (int64_t)MT_MIB), "+458 MiB");
     assert_string_equal(mt_format_change(text, -1), "\u22121 B");
@@ -72,11 +69,10 @@ static void changes(void **state)
     assert_string_equal(mt_format_change(text, INT64_MIN), "\u22128.00 EiB");
 }
 
-static void counts(void **state)
+TEST(counts)
 {
     char text[MT_UNITS_TEXT];
 
-    (void)state;
     assert_string_equal(mt_format_count(text, 0), "0");
     assert_string_equal(mt_format_count(text, 999), "999");
     assert_string_equal(mt_format_count(text, 1000), "1,000");
@@ -84,7 +80,7 @@ static void counts(void **state)
     assert_string_equal(mt_format_count(text, UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
-static void percents(void **state)
+TEST(percents)
 {
     static const struct {
         double share;
@@ -98,12 +94,11 @@ static void percents(void **state)
     char text[MT_UNITS_TEXT];
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++)
         assert_string_equal(mt_format_percent(text, cases[i].share), cases[i].text);
 }
 
-static void durations(void **state)
+TEST(durations)
 {
     static const struct {
         uint64_t ns;
@@ -124,12 +119,11 @@ static void durations(void **state)
     char text[MT_UNITS_TEXT];
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++)
         assert_string_equal(mt_format_duration(text, cases[i].ns), cases[i].text);
 }
 
-static void parsing(void **state)
+TEST(parsing)
 {
     static const struct {
         const char *text;
@@ -153,14 +147,13 @@ static void parsing(void **state)
     uint64_t value;
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         assert_int_equal(mt_parse_bytes(cases[i].text, &value), MT_OK);
         assert_int_equal(value, cases[i].bytes);
     }
 }
 
-static void parsing_refuses(void **state)
+TEST(parsing_refuses)
 {
     static const char *const cases[] = {
         "",
@@ -193,7 +186,6 @@ static void parsing_refuses(void **state)
     uint64_t value;
     size_t i;
 
-    (void)state;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++)
         if (mt_parse_bytes(cases[i], &value) != MT_ERR_USAGE)
             fail_msg("'%s' was accepted", cases[i]);
@@ -205,11 +197,10 @@ static bool is_unit(const char *word)
 }
 
 /* Every unit that the functions above print. */
-static void units_are_known(void **state)
+TEST(units_are_known)
 {
     char text[MT_UNITS_TEXT];
 
-    (void)state;
     for (int shift = 0; shift < 64; shift++)
         assert_true(is_unit(strchr(mt_format_bytes(text, UINT64_C(1) << shift), ' ') + 1));
     for (uint64_t ns = 1; ns < UINT64_C(10000000000000); ns *= 10)
@@ -226,18 +217,16 @@ static void units_are_known(void **state)
     assert_int_equal(mt_unit_length(""), 0);
 }
 
-static void estimates_stop_at_the_largest_number(void **state)
+TEST(estimates_stop_at_the_largest_number)
 {
-    (void)state;
     assert_int_equal(mt_add_most_u64(2, 3), 5);
     assert_int_equal(mt_add_most_u64(UINT64_MAX - 1, 2), UINT64_MAX);
     assert_int_equal(mt_mul_most_u64(2, 3), 6);
     assert_int_equal(mt_mul_most_u64(UINT64_MAX / 2, 3), UINT64_MAX);
 }
 
-static void rounding(void **state)
+TEST(rounding)
 {
-    (void)state;
     assert_int_equal(mt_round_up(1, 512), 512);
     assert_int_equal(mt_round_up(512, 512), 512);
     assert_int_equal(mt_round_up(0, 512), 0);
@@ -249,11 +238,10 @@ static void rounding(void **state)
 }
 
 /* 56.9 GiB next to 56.9 GiB does not show which is less. */
-static void bytes_apart(void **state)
+TEST(bytes_apart)
 {
     char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT];
 
-    (void)state;
     mt_format_bytes_distinct(one, UINT64_C(61085843456), other, UINT64_C(61096329216));
     assert_string_equal(one, "61,085,843,456 B");
     assert_string_equal(other, "61,096,329,216 B");
@@ -268,11 +256,10 @@ static void bytes_apart(void **state)
     assert_string_equal(other, "18,446,744,073,709,551,614 B");
 }
 
-static void parts_have_the_unit_of_their_sum(void **state)
+TEST(parts_have_the_unit_of_their_sum)
 {
     char text[MT_UNITS_TEXT];
 
-    (void)state;
     assert_string_equal(mt_format_bytes_like(text, 134 * MT_MIB, 9 * MT_GIB), "0.13 GiB");
     assert_string_equal(mt_format_bytes_like(text, MT_MIB, 9 * MT_GIB), "<0.01 GiB");
     assert_string_equal(mt_format_bytes_like(text, 0, 9 * MT_GIB), "0.00 GiB");
@@ -284,22 +271,6 @@ static void parts_have_the_unit_of_their_sum(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_have_the_unit_of_their_sum),
-        cmocka_unit_test(bytes),
-        cmocka_unit_test(bytes_apart),
-        cmocka_unit_test(mebibytes_are_enough),
-        cmocka_unit_test(changes),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(percents),
-        cmocka_unit_test(durations),
-        cmocka_unit_test(parsing),
-        cmocka_unit_test(parsing_refuses),
-        cmocka_unit_test(rounding),
-        cmocka_unit_test(units_are_known),
-        cmocka_unit_test(estimates_stop_at_the_largest_number),
-    };
-
     (void)set_german(); /* Without effect; test_render_core tests whether the locale exists. */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -203,11 +203,10 @@ static void assert_sum(const struct made *made)
     assert_int_equal(sum, allocated_at(made->view.selected));
 }
 
-static void the_peak_comes_first(void **state)
+TEST(the_peak_comes_first)
 {
     struct made *made = make(false);
 
-    (void)state;
     assert_int_equal(made->view.selected, PEAK - 1);
     assert_sum(made);
     assert_command(made, "memtrace live 'a run.trace' --at 1495");
@@ -222,11 +221,10 @@ static void the_peak_comes_first(void **state)
     release(made);
 }
 
-static void every_column_is_exact(void **state)
+TEST(every_column_is_exact)
 {
     struct made *made = make(true);
 
-    (void)state;
     draw(made, ROWS, WIDTH);
     press(made, "++"); /* a column of the history for each column of the screen */
     for (unsigned i = 0; i < COLUMNS; i++)
@@ -245,12 +243,11 @@ static void every_column_is_exact(void **state)
 }
 
 /* In the whole run, a column of the screen selects its fullest column. */
-static void moves_follow_the_screen(void **state)
+TEST(moves_follow_the_screen)
 {
     struct made *made = make(false);
     uint32_t begin, end, steps = 0;
 
-    (void)state;
     draw(made, ROWS, WIDTH);
     press(made, "gend\n");
     for (uint32_t last = COLUMNS; made->view.selected < last; steps++) {
@@ -267,7 +264,7 @@ static void moves_follow_the_screen(void **state)
     release(made);
 }
 
-static void instants_are_those_of_live(void **state)
+TEST(instants_are_those_of_live)
 {
     static const struct {
         const char *keys;
@@ -286,7 +283,6 @@ static void instants_are_those_of_live(void **state)
                    {"g18446744073709551615s\n", "unknown instant"}};
     struct made *made = make(false);
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         press(made, cases[i].keys);
         assert_int_equal(made->view.selected, cases[i].selected);
@@ -303,11 +299,10 @@ static void instants_are_those_of_live(void **state)
     release(made);
 }
 
-static void hostile_names_are_escaped(void **state)
+TEST(hostile_names_are_escaped)
 {
     struct made *made = make(false);
 
-    (void)state;
     for (unsigned unicode = 0; unicode < 2; unicode++) {
         made->view.unicode = unicode;
         press(made, "gend\ns");
@@ -321,11 +316,10 @@ static void hostile_names_are_escaped(void **state)
     release(made);
 }
 
-static void pages_show_stacks_and_keys(void **state)
+TEST(pages_show_stacks_and_keys)
 {
     struct made *made = make(false);
 
-    (void)state;
     press(made, "s/init\n\n");
     draw(made, ROWS, WIDTH);
     assert_true(strstr(made->text[0], "init model.py:3"));
@@ -344,11 +338,10 @@ static void pages_show_stacks_and_keys(void **state)
 }
 
 /* A row of a phase has blocks of several roles, so no role is its title or found in it. */
-static void rows_of_phases_have_no_role(void **state)
+TEST(rows_of_phases_have_no_role)
 {
     struct made *made = make(false);
 
-    (void)state;
     press(made, "f\n");
     draw(made, ROWS, WIDTH);
     assert_string_equal(strtok(made->text[0], " "), "forward");
@@ -362,12 +355,11 @@ static void rows_of_phases_have_no_role(void **state)
 }
 
 /* Every size, also one that is too small, while all keys are pressed. */
-static void sizes_do_no_harm(void **state)
+TEST(sizes_do_no_harm)
 {
     static const char keys[] = "hH+lL-0p+++\tsrf?\x1b\n\x1b/a\nn";
     struct made *made = make(true);
 
-    (void)state;
     for (unsigned rows = 1; rows <= ROWS; rows++)
         for (unsigned columns = 1; columns <= WIDTH; columns += 3) {
             char one[2] = {keys[(rows + columns) % (sizeof keys - 1)], '\0'};
@@ -381,11 +373,10 @@ static void sizes_do_no_harm(void **state)
     release(made);
 }
 
-static void tab_shows_devices_with_a_history(void **state)
+TEST(tab_shows_devices_with_a_history)
 {
     struct made *made = make(false);
 
-    (void)state;
     press(made, "\t");
     assert_string_equal(made->view.message, "no other device");
     made->report.device_count = 2;
@@ -405,9 +396,8 @@ static void restore(void)
 }
 
 /* What the end without memory calls. */
-static void the_terminal_is_restored_once(void **state)
+TEST(the_terminal_is_restored_once)
 {
-    (void)state;
     mt_screen_note_restore(restore);
     mt_progress_clear();
     mt_progress_clear();
@@ -420,18 +410,5 @@ static void the_terminal_is_restored_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_peak_comes_first),
-        cmocka_unit_test(every_column_is_exact),
-        cmocka_unit_test(moves_follow_the_screen),
-        cmocka_unit_test(instants_are_those_of_live),
-        cmocka_unit_test(hostile_names_are_escaped),
-        cmocka_unit_test(pages_show_stacks_and_keys),
-        cmocka_unit_test(rows_of_phases_have_no_role),
-        cmocka_unit_test(sizes_do_no_harm),
-        cmocka_unit_test(tab_shows_devices_with_a_history),
-        cmocka_unit_test(the_terminal_is_restored_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

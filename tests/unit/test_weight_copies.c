@@ -70,11 +70,10 @@ static uint64_t cast(struct run *run, uint64_t bytes)
     return copy;
 }
 
-static void a_line_that_casts_all_weights(void **state)
+TEST(a_line_that_casts_all_weights)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (int i = 0; i < 3; i++)
         (void)cast(&run, (UINT64_C(1) << i) * MIB);
@@ -82,11 +81,10 @@ static void a_line_that_casts_all_weights(void **state)
 }
 
 /* They end at once, so no two exist together: without the cache, or inputs of such a size. */
-static void copies_stay(void **state)
+TEST(copies_stay)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (int i = 0; i < 3; i++) {
         uint64_t copy = made(&run, LINEAR, (UINT64_C(1) << i) * MIB);
@@ -99,11 +97,10 @@ static void copies_stay(void **state)
 }
 
 /* A result comes first in its run, and the workspace behind it ends in the run. */
-static void a_result_is_no_copy(void **state)
+TEST(a_result_is_no_copy)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (int i = 0; i < 3; i++) {
         (void)made(&run, LINEAR, (UINT64_C(1) << i) * MIB);
@@ -114,11 +111,10 @@ static void a_result_is_no_copy(void **state)
 }
 
 /* A native stack shows the cast. */
-static void a_native_cast_needs_no_line(void **state)
+TEST(a_native_cast_needs_no_line)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (int i = 0; i < 3; i++)
         (void)made(&run, CAST, (UINT64_C(1) << i) * MIB);
@@ -127,11 +123,10 @@ static void a_native_cast_needs_no_line(void **state)
 }
 
 /* The graph of the call before exists while the next one casts. */
-static void copies_of_two_calls_may_live_together(void **state)
+TEST(copies_of_two_calls_may_live_together)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (run.call = 1; run.call < 3; run.call++)
         for (int i = 0; i < 3; i++)
@@ -140,22 +135,20 @@ static void copies_of_two_calls_may_live_together(void **state)
 }
 
 /* Parts of the model that are called one by one. */
-static void copies_of_one_run_may_be_of_several_calls(void **state)
+TEST(copies_of_one_run_may_be_of_several_calls)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (int i = 0; i < 3; i++, run.call++)
         (void)cast(&run, (UINT64_C(1) << i) * MIB);
     expect(&run, LINEAR, MIB, true);
 }
 
-static void more_than_there_are_weights_are_no_copies(void **state)
+TEST(more_than_there_are_weights_are_no_copies)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (int i = 0; i < 3; i++)
         (void)cast(&run, (UINT64_C(1) << i) * MIB);
@@ -164,11 +157,10 @@ static void more_than_there_are_weights_are_no_copies(void **state)
 }
 
 /* Small blocks have such sizes by chance, except where weights are cast. */
-static void biases_are_cast_with_weights(void **state)
+TEST(biases_are_cast_with_weights)
 {
     static const uint32_t lines[] = {LINEAR, NORM};
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(lines); i++) {
         struct run run;
 
@@ -185,11 +177,10 @@ static void biases_are_cast_with_weights(void **state)
 }
 
 /* An OOM, or another thread, parts a run. */
-static void one_run_may_be_parted(void **state)
+TEST(one_run_may_be_parted)
 {
     struct run run;
 
-    (void)state;
     begin(&run);
     for (run.call = 1; run.call < 9; run.call++)
         for (int i = 0; i < 3; i++)
@@ -203,17 +194,5 @@ static void one_run_may_be_parted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_that_casts_all_weights),
-        cmocka_unit_test(copies_stay),
-        cmocka_unit_test(a_result_is_no_copy),
-        cmocka_unit_test(a_native_cast_needs_no_line),
-        cmocka_unit_test(copies_of_two_calls_may_live_together),
-        cmocka_unit_test(copies_of_one_run_may_be_of_several_calls),
-        cmocka_unit_test(more_than_there_are_weights_are_no_copies),
-        cmocka_unit_test(biases_are_cast_with_weights),
-        cmocka_unit_test(one_run_may_be_parted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

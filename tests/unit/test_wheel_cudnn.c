@@ -40,9 +40,8 @@ static void check(const char *packages, const char *wanted)
     free(wheel);
 }
 
-static void the_first_of_the_packages_is_taken(void **state)
+TEST(the_first_of_the_packages_is_taken)
 {
-    (void)state;
     assert_non_null(mkdtemp(root));
     check("%s/site:%s/other", "");
     check("", "");
@@ -65,7 +64,5 @@ static int tidy(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_of_the_packages_is_taken)};
-
-    return cmocka_run_group_tests(tests, NULL, tidy);
+    return run_tests_of_file(NULL, tidy);
 }

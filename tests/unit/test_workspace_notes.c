@@ -43,11 +43,10 @@ static void note(enum workspace_source source)
     sim_note_workspace((struct convolution_workspace){.bytes = 100, .source = source}, 700);
 }
 
-static void counts_are_written_when_they_double(void **state)
+TEST(counts_are_written_when_they_double)
 {
     char text[320];
 
-    (void)state;
     for (int i = 0; i < 5; i++)
         note(WORKSPACE_MEASURED);
     note(WORKSPACE_ASKED);
@@ -64,11 +63,10 @@ static void counts_are_written_when_they_double(void **state)
 }
 
 /* cuDNN's own plan may be wrong by its workspace, the others by copies of the operands. */
-static void what_may_be_wrong_depends_on_the_source(void **state)
+TEST(what_may_be_wrong_depends_on_the_source)
 {
     const struct convolution_workspace large = {.bytes = 900, .source = WORKSPACE_GUESSED};
 
-    (void)state;
     assert_int_equal(unsure_bytes((struct convolution_workspace){100, WORKSPACE_MEASURED}, 700), 0);
     assert_int_equal(unsure_bytes((struct convolution_workspace){100, WORKSPACE_ASKED}, 700), 100);
     assert_int_equal(unsure_bytes((struct convolution_workspace){100, WORKSPACE_BY_RULE}, 700),
@@ -76,12 +74,11 @@ static void what_may_be_wrong_depends_on_the_source(void **state)
     assert_int_equal(unsure_bytes(large, 700), 900);
 }
 
-static void a_child_counts_its_own(void **state)
+TEST(a_child_counts_its_own)
 {
     char text[320];
     pid_t child = fork();
 
-    (void)state;
     if (child == 0) {
         write_at_end(); /* has no counts: the parent writes its own */
         note(WORKSPACE_GUESSED);
@@ -96,13 +93,12 @@ static void a_child_counts_its_own(void **state)
 }
 
 /* As on a full disk. An old note would pass for all that was made up. */
-static void a_note_that_cannot_be_written_is_empty(void **state)
+TEST(a_note_that_cannot_be_written_is_empty)
 {
     struct rlimit usual, none;
     struct stat facts;
     char path[sizeof base + 64];
 
-    (void)state;
     snprintf(path, sizeof path, "%s.full.%ld", base, (long)getpid());
     sim_note_write("full", "an old note");
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
@@ -116,11 +112,10 @@ static void a_note_that_cannot_be_written_is_empty(void **state)
     unlink(path);
 }
 
-static void without_a_place_nothing_is_written(void **state)
+TEST(without_a_place_nothing_is_written)
 {
     char text[320];
 
-    (void)state;
     setenv("MEMTRACE_DRY_RUN_NOTES", "/nowhere/at/all", 1);
     note(WORKSPACE_BY_RULE);
     unsetenv("MEMTRACE_DRY_RUN_NOTES");
@@ -132,12 +127,5 @@ static void without_a_place_nothing_is_written(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_are_written_when_they_double),
-        cmocka_unit_test(what_may_be_wrong_depends_on_the_source),
-        cmocka_unit_test(a_child_counts_its_own),
-        cmocka_unit_test(a_note_that_cannot_be_written_is_empty),
-        cmocka_unit_test(without_a_place_nothing_is_written),
-    };
-    return cmocka_run_group_tests(tests, make_folder, NULL);
+    return run_tests_of_file(make_folder, NULL);
 }

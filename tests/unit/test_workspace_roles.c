@@ -4,12 +4,11 @@
 #include "role_program.h"
 
 /* A forward pass alone, in which tensors have the size of a workspace by accident. */
-static void many_of_a_workspaces_size(void **state)
+TEST(many_of_a_workspaces_size)
 {
     struct program p;
     uint64_t block = 0;
 
-    (void)state;
     for (int count = 1; count < 20; count += 18) {
         begin(&p);
         enter(&p, "forward");
@@ -22,13 +21,12 @@ static void many_of_a_workspaces_size(void **state)
 }
 
 /* As above, in the first of several steps: of seven blocks, none is a workspace. */
-static void many_in_the_first_step(void **state)
+TEST(many_in_the_first_step)
 {
     static const char *const names[] = {"step#0", "step#1", "step#2"};
     struct program p;
     uint64_t block = 0;
 
-    (void)state;
     for (int count = 6; count < 8; count++) {
         begin(&p);
         for (int step = 0; step < 3; step++) {
@@ -46,12 +44,11 @@ static void many_in_the_first_step(void **state)
 }
 
 /* A model that is spread over eight devices takes a workspace on each. */
-static void a_workspace_on_each_device(void **state)
+TEST(a_workspace_on_each_device)
 {
     struct program p;
     uint32_t linear;
 
-    (void)state;
     begin(&p);
     linear = stack(&p, "linear", "/x/torch/nn/functional.py");
     enter(&p, "forward");
@@ -66,13 +63,12 @@ static void a_workspace_on_each_device(void **state)
 /* A model that is validated before the loop allocates its workspaces then. A thread of autograd
  * allocates its own in the first step. A checkpoint calls the model inside backward. All are freed
  * if the program ends normally. */
-static void workspaces_of_early_calls(void **state)
+TEST(workspaces_of_early_calls)
 {
     struct program p;
     uint64_t blas, lt, of_engine, recomputed, gradient;
     uint32_t call, hook;
 
-    (void)state;
     begin(&p);
     call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
     hook = stack(&p, "unpack_hook", "/x/torch/utils/checkpoint.py");
@@ -109,13 +105,12 @@ static void workspaces_of_early_calls(void **state)
 }
 
 /* Accumulated over four steps and then cleared, with the size of a workspace. */
-static void a_gradient_of_a_workspaces_size(void **state)
+TEST(a_gradient_of_a_workspaces_size)
 {
     static const char *const names[] = {"step#0", "step#1", "step#2", "step#3"};
     struct program p;
     uint64_t gradient = 0, workspace = 0;
 
-    (void)state;
     begin(&p);
     for (int step = 0; step < 4; step++) {
         enter(&p, names[step]);
@@ -141,11 +136,10 @@ static void a_gradient_of_a_workspaces_size(void **state)
 
 /* Two parameters of a workspace's size have two gradients, made in each turn or once, in a trace
  * that ends after backward or after they are cleared. The third block is a workspace. */
-static void gradients_of_large_parameters(void **state)
+TEST(gradients_of_large_parameters)
 {
     static const char *const names[] = {"step#0", "step#1", "step#2"};
 
-    (void)state;
     for (int turns = 1; turns <= 3; turns += 2)
         for (int clears = 0; clears < 2; clears++)
             for (int ends_cleared = 0; ends_cleared <= clears; ends_cleared++) {
@@ -180,14 +174,5 @@ static void gradients_of_large_parameters(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_of_a_workspaces_size),
-        cmocka_unit_test(many_in_the_first_step),
-        cmocka_unit_test(a_workspace_on_each_device),
-        cmocka_unit_test(workspaces_of_early_calls),
-        cmocka_unit_test(a_gradient_of_a_workspaces_size),
-        cmocka_unit_test(gradients_of_large_parameters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -27,22 +27,20 @@ static void expect_unbroken(const char *number)
     }
 }
 
-static void a_number_stays_with_its_unit(void **unused)
+TEST(a_number_stays_with_its_unit)
 {
     char text[MT_UNITS_TEXT];
 
-    (void)unused;
     expect_unbroken(mt_format_duration(text, 13000));
     expect_unbroken(mt_format_bytes(text, UINT64_C(1) << 60));
     expect_unbroken(mt_format_bytes(text, 12345));
 }
 
-static void a_note_is_not_cut(void **unused)
+TEST(a_note_is_not_cut)
 {
     struct mt_buf words = {0}, out = {0};
     size_t count = 0;
 
-    (void)unused;
     for (int i = 0; i < 1000; i++)
         mt_buf_add_text(&words, "word ");
     mt_buf_add_char(&words, '\0');
@@ -57,10 +55,5 @@ static void a_note_is_not_cut(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_stays_with_its_unit),
-        cmocka_unit_test(a_note_is_not_cut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

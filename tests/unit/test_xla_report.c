@@ -106,11 +106,10 @@ static void expect_first_line_names_the_option(struct run *run)
 }
 
 /* Many modules run, and the driver sees one region. */
-static void requests_that_an_arena_serves(void **state)
+TEST(requests_that_an_arena_serves)
 {
     struct run run = {.count = 0};
 
-    (void)state;
     add(&run, MT_EVENT_ALLOC, VIRTUAL, 100 * MT_GIB);
     for (uint32_t i = 0; i < MODULES; i++)
         run_module(&run, i);
@@ -124,11 +123,10 @@ static void requests_that_an_arena_serves(void **state)
 
 /* Ranges of modules name no device. 30 runs and 4 requests do not show an arena; 2 requests of one
  * device would. */
-static void requests_of_all_devices_count(void **state)
+TEST(requests_of_all_devices_count)
 {
     struct run run = {.count = 0};
 
-    (void)state;
     for (uint16_t device = 0; device < 2; device++)
         for (uint32_t i = 0; i < 2; i++) {
             struct mt_event *event = add(&run, MT_EVENT_ALLOC, ASYNC, MT_MIB);
@@ -146,14 +144,13 @@ static void requests_of_all_devices_count(void **state)
 }
 
 /* `live` needs this: the warning requires no replay. */
-static void queries_are_warned_of_missing_requests(void **state)
+TEST(queries_are_warned_of_missing_requests)
 {
     const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_SITE};
     const struct mt_analyze_options options = {.path = "run", .question = &question};
     struct run run = {.count = 0};
     struct mt_error error;
 
-    (void)state;
     add(&run, MT_EVENT_ALLOC, VIRTUAL, 100 * MT_GIB);
     for (uint32_t i = 0; i < MODULES; i++)
         run_module(&run, i);
@@ -165,14 +162,13 @@ static void queries_are_warned_of_missing_requests(void **state)
 }
 
 /* TensorFlow names no module: the stack of the region identifies it. */
-static void requests_that_an_arena_serves_by_its_stack(void **state)
+TEST(requests_that_an_arena_serves_by_its_stack)
 {
     static const char function[] = "tsl::BFCAllocator::Extend(unsigned long, unsigned long)";
     struct run run = {.count = 0};
     struct mt_symbols *symbols;
     uint32_t text, frame;
 
-    (void)state;
     add(&run, MT_EVENT_ALLOC, VIRTUAL, 2 * MT_GIB);
     begin(&run);
     symbols = &run.source.source.symbols;
@@ -186,12 +182,11 @@ static void requests_that_an_arena_serves_by_its_stack(void **state)
 }
 
 /* Each request is there: 3 MiB and 1 MiB for each module, freed after it. */
-static void requests_that_the_driver_serves(void **state)
+TEST(requests_that_the_driver_serves)
 {
     struct run run = {.count = 0};
     const struct mt_xla_use *xla;
 
-    (void)state;
     add(&run, MT_EVENT_ALLOC, ASYNC, 3 * MT_MIB);
     for (uint32_t i = 0; i < MODULES; i++) {
         add(&run, MT_EVENT_ALLOC, ASYNC, MT_MIB)->addr = BASE + MT_GIB;
@@ -218,11 +213,10 @@ static void requests_that_the_driver_serves(void **state)
 }
 
 /* A program that uses the driver's pool itself has no such arena. */
-static void programs_of_others(void **state)
+TEST(programs_of_others)
 {
     struct run run = {.count = 0};
 
-    (void)state;
     add(&run, MT_EVENT_ALLOC, ASYNC, 3 * MT_MIB);
     begin(&run);
     analyze(&run);
@@ -241,11 +235,10 @@ static const char *advice_of(const struct run *run, const char *id)
 }
 
 /* Without a stack, names of modules identify JAX. Nothing identifies PyTorch. */
-static void advice_is_that_of_the_framework(void **state)
+TEST(advice_is_that_of_the_framework)
 {
     static const char role[] = "optimizer_state";
 
-    (void)state;
     for (int modules = 0; modules <= 1; modules++) {
         struct run run = {.count = 0};
         struct mt_event *event = add(&run, MT_EVENT_ALLOC, ASYNC, MT_GIB);
@@ -267,15 +260,5 @@ static void advice_is_that_of_the_framework(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_that_an_arena_serves),
-        cmocka_unit_test(requests_of_all_devices_count),
-        cmocka_unit_test(queries_are_warned_of_missing_requests),
-        cmocka_unit_test(requests_that_an_arena_serves_by_its_stack),
-        cmocka_unit_test(requests_that_the_driver_serves),
-        cmocka_unit_test(programs_of_others),
-        cmocka_unit_test(advice_is_that_of_the_framework),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -149,12 +149,11 @@ static void finish(struct program *program)
 }
 
 /* One parameter with a state of two blocks: three steps allocate new ones and free the old ones. */
-static void steps_hand_roles_on(void **state)
+TEST(steps_hand_roles_on)
 {
     struct program program;
     uint64_t old[3], fresh[3], temporary = 0, loss = 0, optimizer = 0, parameters = 0;
 
-    (void)state;
     begin(&program, true);
     old[0] = make(&program, FLAX, 4096);
     run_module(&program);
@@ -194,12 +193,11 @@ static void steps_hand_roles_on(void **state)
 }
 
 /* Temporaries of an initializer are no parameters. */
-static void temporaries_of_initializers(void **state)
+TEST(temporaries_of_initializers)
 {
     struct program program;
     uint64_t noise, kept;
 
-    (void)state;
     begin(&program, true);
     noise = make(&program, FLAX, 4096);
     run_module(&program);
@@ -215,12 +213,11 @@ static void temporaries_of_initializers(void **state)
 }
 
 /* Blocks of these files also stay, but are neither parameters nor state. */
-static void files_that_make_neither(void **state)
+TEST(files_that_make_neither)
 {
     struct program program;
     uint64_t first;
 
-    (void)state;
     begin(&program, true);
     first = make(&program, LOSS_OF_OPTAX, 4096);
     for (int maker = BATCHES_OF_FLAX; maker < MAKERS; maker++)
@@ -234,12 +231,11 @@ static void files_that_make_neither(void **state)
 }
 
 /* Other heaps, and programs that run no module, keep their roles. */
-static void blocks_of_others(void **state)
+TEST(blocks_of_others)
 {
     struct program program;
     uint64_t block;
 
-    (void)state;
     begin(&program, true);
     block = make_on(&program, OPTAX, 4096, 0);
     for (int i = 0; i < 8; i++)
@@ -289,11 +285,10 @@ static void serve(struct served *served, int requests, int blocks, const char *o
     finish(program);
 }
 
-static void a_served_model(void **state)
+TEST(a_served_model)
 {
     struct served served;
 
-    (void)state;
     serve(&served, REQUESTS, 2, SLICE);
     for (int i = 0; i < REQUESTS; i++)
         for (int block = 0; block < 2; block++)
@@ -301,11 +296,10 @@ static void a_served_model(void **state)
     end(&served.program);
 }
 
-static void weights_of_a_served_model(void **state)
+TEST(weights_of_a_served_model)
 {
     struct served served;
 
-    (void)state;
     serve(&served, REQUESTS, 2, SLICE);
     assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_PARAMETERS);
     end(&served.program);
@@ -324,11 +318,10 @@ static void weights_of_a_served_model(void **state)
 }
 
 /* Parameters and state that jit changes in place look the same. */
-static void a_program_with_gradients(void **state)
+TEST(a_program_with_gradients)
 {
     struct served served;
 
-    (void)state;
     serve(&served, REQUESTS, 2, GRADIENT);
     assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_OTHER);
     assert_int_equal(role_of(&served.program, served.cache[0][0]), MT_ROLE_OTHER);
@@ -337,12 +330,5 @@ static void a_program_with_gradients(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_hand_roles_on),      cmocka_unit_test(temporaries_of_initializers),
-        cmocka_unit_test(files_that_make_neither),  cmocka_unit_test(blocks_of_others),
-        cmocka_unit_test(a_served_model),           cmocka_unit_test(weights_of_a_served_model),
-        cmocka_unit_test(a_program_with_gradients),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -55,11 +55,10 @@ static struct mt_trace_summary summary_of(unsigned requests, const char *range)
     return summary;
 }
 
-static void requests_of_an_arena(void **state)
+TEST(requests_of_an_arena)
 {
     static const char module[] = "TSL: XlaModule:#hlo_module=jit_step,program_id=1#";
 
-    (void)state;
     assert_true(summary_of(1, module).xla_requests_missing);
     assert_false(summary_of(RUNS, module).xla_requests_missing);
     assert_false(summary_of(1, "TSL: XlaPass:#name=fusion,module=jit_step#").xla_requests_missing);
@@ -68,9 +67,5 @@ static void requests_of_an_arena(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_of_an_arena),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }

@@ -25,12 +25,11 @@ static bool next_of(const char *bytes, size_t length, struct mt_pb_field *field,
     return found;
 }
 
-static void fields_that_are_there(void **state)
+TEST(fields_that_are_there)
 {
     struct mt_pb_field field;
     bool failed;
 
-    (void)state;
     assert_true(next_of("\x08\x96\x01", 3, &field, &failed));
     assert_int_equal(field.number, 1);
     assert_int_equal(field.kind, MT_PB_VARINT);
@@ -48,7 +47,7 @@ static void fields_that_are_there(void **state)
     assert_false(failed);
 }
 
-static void bytes_that_are_no_field(void **state)
+TEST(bytes_that_are_no_field)
 {
     static const struct {
         const char *bytes;
@@ -71,7 +70,6 @@ static void bytes_that_are_no_field(void **state)
     struct mt_pb_field field;
     bool failed;
 
-    (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         /* on the heap, so that sanitizers detect reads past the end */
         char *copy = malloc(cases[i].length);
@@ -149,7 +147,7 @@ static void expect(const struct read *read, size_t at, uint8_t kind, uint64_t ad
 }
 
 /* The first region has 2 MiB; 3 MiB ask for one of 4. */
-static void a_growing_arena(void **state)
+TEST(a_growing_arena)
 {
     static const struct made_event events[] = {
         {GPU, false, HIGH, 100, 256, 256, LIMIT, 1000, NULL},
@@ -158,7 +156,6 @@ static void a_growing_arena(void **state)
         {GPU, true, HIGH, 100, 256, 3 << 20, LIMIT, 3000, NULL}};
     struct read read = read_events(events, MT_ARRAY_LEN(events));
 
-    (void)state;
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 5);
     expect(&read, 0, MT_EVENT_SEGMENT_ALLOC, HIGH, 2 << 20);
@@ -179,14 +176,13 @@ static void a_growing_arena(void **state)
 }
 
 /* The second block crosses the end of a region of 2 MiB, so there is one region. */
-static void a_preallocated_arena(void **state)
+TEST(a_preallocated_arena)
 {
     static const struct made_event events[] = {
         {GPU, false, HIGH, 100, 256, 256, LIMIT, 1000, NULL},
         {GPU, false, HIGH + 256, 3 << 20, 3 << 20, (3 << 20) + 256, LIMIT, 2000, NULL}};
     struct read read = read_events(events, MT_ARRAY_LEN(events));
 
-    (void)state;
     assert_int_equal(read.status, MT_OK);
     expect(&read, 0, MT_EVENT_SEGMENT_ALLOC, HIGH, LIMIT);
     expect(&read, 2, MT_EVENT_ALLOC, HIGH + 256, 3 << 20);
@@ -196,13 +192,12 @@ static void a_preallocated_arena(void **state)
 }
 
 /* An arena aligns blocks to 256 bytes. */
-static void blocks_of_no_arena(void **state)
+TEST(blocks_of_no_arena)
 {
     static const struct made_event events[] = {
         {GPU, false, LOW + 100, 100, 256, 256, LIMIT, 1000, NULL}};
     struct read read = read_events(events, MT_ARRAY_LEN(events));
 
-    (void)state;
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 1);
     assert_false(read.source->header.has_segments);
@@ -210,14 +205,13 @@ static void blocks_of_no_arena(void **state)
 }
 
 /* Two blocks existed before: one ends in the profile, the other is derived from the sum. */
-static void a_profile_that_begins_late(void **state)
+TEST(a_profile_that_begins_late)
 {
     static const struct made_event events[] = {
         {GPU, false, LOW, 100, 256, 4096, LIMIT, 1000, NULL},
         {GPU, true, HIGH, 1000, 1024, 3072, LIMIT, 2000, NULL}};
     struct read read = read_events(events, MT_ARRAY_LEN(events));
 
-    (void)state;
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 4);
     expect(&read, 0, MT_EVENT_ALLOC, HIGH, 1000);
@@ -231,7 +225,7 @@ static void a_profile_that_begins_late(void **state)
 }
 
 /* Events of two threads are sorted by time. A gap in the sums is reported. */
-static void threads_and_gaps(void **state)
+TEST(threads_and_gaps)
 {
     static const struct made_event first[] = {{GPU, false, LOW, 256, 256, 256, LIMIT, 9000, NULL}};
     static const struct made_event second[] = {{GPU, true, LOW, 256, 256, 0, LIMIT, 9001, NULL},
@@ -240,7 +234,6 @@ static void threads_and_gaps(void **state)
     struct mt_buf profile = {0}, plane = {0};
     struct read read;
 
-    (void)state;
     pb_host_plane(&plane);
     pb_line(&plane, "later", 0, second, 3);
     pb_line(&plane, "sooner", 0, first, 1);
@@ -258,7 +251,7 @@ static void threads_and_gaps(void **state)
 }
 
 /* Threads beyond those that have numbers count as the first thread. */
-static void more_threads_than_numbers(void **state)
+TEST(more_threads_than_numbers)
 {
     static const struct made_event event = {GPU, false, LOW, 256, 256, 256, LIMIT, 9, NULL};
     struct mt_buf profile = {0}, plane = {0};
@@ -266,7 +259,6 @@ static void more_threads_than_numbers(void **state)
     struct mt_source *source;
     struct mt_feed *feed;
 
-    (void)state;
     pb_host_plane(&plane);
     for (int i = 0; i < UINT16_MAX + 2; i++)
         pb_line(&plane, "", 0, &event, 1);
@@ -280,12 +272,11 @@ static void more_threads_than_numbers(void **state)
 }
 
 /* The sizes of initial blocks sum to 2^64, so nothing else was in use at the start. */
-static void sizes_that_no_sum_holds(void **state)
+TEST(sizes_that_no_sum_holds)
 {
     struct made_event events[16];
     struct read read;
 
-    (void)state;
     for (uint64_t i = 0; i < MT_ARRAY_LEN(events); i++)
         events[i] = (struct made_event){.allocator = GPU,
                                         .is_free = true,
@@ -301,7 +292,7 @@ static void sizes_that_no_sum_holds(void **state)
 }
 
 /* The regions of each device follow from its own blocks alone. */
-static void each_device_has_its_own_arena(void **state)
+TEST(each_device_has_its_own_arena)
 {
     static const struct made_event events[] = {
         {GPU, false, LOW, 256, 256, 256, LIMIT, 1000, NULL},
@@ -309,7 +300,6 @@ static void each_device_has_its_own_arena(void **state)
         {"GPU_1_bfc", false, HIGH + LIMIT / 2, 512, 512, 1024, LIMIT, 3000, NULL}};
     struct read read = read_events(events, MT_ARRAY_LEN(events));
 
-    (void)state;
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 6);
     expect(&read, 0, MT_EVENT_SEGMENT_ALLOC, LOW, 2 << 20);
@@ -320,7 +310,7 @@ static void each_device_has_its_own_arena(void **state)
 }
 
 /* malloc aligns a region to 64 B, and the blocks in it follow from there. */
-static void an_arena_of_host_memory(void **state)
+TEST(an_arena_of_host_memory)
 {
     static const struct made_event events[] = {
         {HOST, false, HIGH + 64, 100, 256, 256, LIMIT, 1000, NULL},
@@ -329,7 +319,6 @@ static void an_arena_of_host_memory(void **state)
         {GPU, false, LOW, 8, 256, 256, LIMIT, 4000, NULL}};
     struct read read = read_events(events, 3);
 
-    (void)state;
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 4);
     expect(&read, 0, MT_EVENT_SEGMENT_ALLOC, HIGH + 64, 2 << 20);
@@ -350,39 +339,36 @@ static void an_arena_of_host_memory(void **state)
 }
 
 /* A block that crosses the possible borders of regions. */
-static void blocks_at_odd_places_have_no_region(void **state)
+TEST(blocks_at_odd_places_have_no_region)
 {
     static const struct made_event events[] = {
         {HOST, false, HIGH + 64, 100, 256, 256, LIMIT, 1000, NULL},
         {HOST, false, HIGH + 64 + 320, 8, 256, 512, LIMIT, 2000, NULL}};
     struct read read = read_events(events, MT_ARRAY_LEN(events));
 
-    (void)state;
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 2);
     assert_false(read.source->header.has_segments);
     mt_source_close(read.source);
 }
 
-static void profiles_without_memory(void **state)
+TEST(profiles_without_memory)
 {
     struct read read = read_events(NULL, 0);
 
-    (void)state;
     assert_int_equal(read.status, MT_ERR_UNSUPPORTED);
     assert_false(mt_xplane_probe("\x80\x04\x95\x00", 4)); /* a pickle */
     assert_false(mt_xplane_probe("\x0a", 1));
 }
 
 /* Only a file that ends between two planes is a profile. */
-static void cut_at_every_byte(void **state)
+TEST(cut_at_every_byte)
 {
     static const struct made_event events[] = {{GPU, false, HIGH, 100, 256, 256, LIMIT, 1000, "op"},
                                                {GPU, true, HIGH, 100, 256, 0, LIMIT, 3000, NULL}};
     struct mt_buf profile = {0}, plane = {0};
     size_t whole;
 
-    (void)state;
     make_profile(&profile, events, 2);
     whole = profile.length;
     pb_text(&plane, 2, "Task Environment");
@@ -401,13 +387,12 @@ static void cut_at_every_byte(void **state)
 }
 
 /* With any replaced byte, events stay in order and refer to existing definitions. */
-static void damaged_at_every_byte(void **state)
+TEST(damaged_at_every_byte)
 {
     static const struct made_event events[] = {{GPU, false, HIGH, 100, 256, 256, LIMIT, 1000, "op"},
                                                {GPU, true, HIGH, 100, 256, 0, LIMIT, 3000, NULL}};
     struct mt_buf profile = {0};
 
-    (void)state;
     make_profile(&profile, events, 2);
     for (size_t at = 0; at < profile.length; at++) {
         for (int bit = 0; bit < 8; bit++) {
@@ -431,23 +416,5 @@ static void damaged_at_every_byte(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_that_are_there),
-        cmocka_unit_test(bytes_that_are_no_field),
-        cmocka_unit_test(a_growing_arena),
-        cmocka_unit_test(a_preallocated_arena),
-        cmocka_unit_test(blocks_of_no_arena),
-        cmocka_unit_test(a_profile_that_begins_late),
-        cmocka_unit_test(threads_and_gaps),
-        cmocka_unit_test(profiles_without_memory),
-        cmocka_unit_test(an_arena_of_host_memory),
-        cmocka_unit_test(blocks_at_odd_places_have_no_region),
-        cmocka_unit_test(more_threads_than_numbers),
-        cmocka_unit_test(sizes_that_no_sum_holds),
-        cmocka_unit_test(each_device_has_its_own_arena),
-        cmocka_unit_test(cut_at_every_byte),
-        cmocka_unit_test(damaged_at_every_byte),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_tests_of_file(NULL, NULL);
 }
