@@ -34,16 +34,15 @@ static enum mt_status grow(struct mt_map *map)
 {
     size_t capacity = map->slots ? (map->mask + 1) * 2 : 64;
     struct mt_map bigger = {.count = map->count, .mask = capacity - 1};
-    size_t i;
 
     if (capacity > SIZE_MAX / sizeof *bigger.slots)
         return MT_ERR_MEMORY;
     bigger.slots = malloc(capacity * sizeof *bigger.slots);
     if (!bigger.slots)
         return no_memory();
-    for (i = 0; i < capacity; i++)
+    for (size_t i = 0; i < capacity; i++)
         bigger.slots[i].value = MT_MAP_NONE;
-    for (i = 0; map->slots && i <= map->mask; i++)
+    for (size_t i = 0; map->slots && i <= map->mask; i++)
         if (map->slots[i].value != MT_MAP_NONE)
             bigger.slots[slot_of(&bigger, map->slots[i].key)] = map->slots[i];
     free(map->slots);
@@ -92,7 +91,7 @@ enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value)
 
 uint32_t mt_map_take(struct mt_map *map, uint64_t key)
 {
-    size_t hole, i;
+    size_t hole;
     uint32_t value;
 
     if (!map->slots)
@@ -104,7 +103,8 @@ uint32_t mt_map_take(struct mt_map *map, uint64_t key)
     MT_ASSERT(map->count > 0 && map->slots[hole].key == key);
     map->count--;
     map->last_is_known = false;
-    for (i = (hole + 1) & map->mask; map->slots[i].value != MT_MAP_NONE; i = (i + 1) & map->mask) {
+    for (size_t i = (hole + 1) & map->mask; map->slots[i].value != MT_MAP_NONE;
+         i = (i + 1) & map->mask) {
         size_t home = (size_t)mt_hash_u64(map->slots[i].key) & map->mask;
         if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {
             map->slots[hole] = map->slots[i];
@@ -142,11 +142,10 @@ static enum mt_status grow_slots(struct mt_strings *strings)
 {
     size_t capacity = strings->slots ? (strings->mask + 1) * 2 : 256;
     uint32_t *slots = calloc(capacity, sizeof *slots);
-    uint32_t id;
 
     if (!slots)
         return no_memory();
-    for (id = 0; id < strings->count; id++) {
+    for (uint32_t id = 0; id < strings->count; id++) {
         size_t i = (size_t)mt_hash_bytes(strings->texts[id], strings->lengths[id]);
         for (i &= capacity - 1; slots[i]; i = (i + 1) & (capacity - 1))
             continue;
@@ -220,7 +219,6 @@ enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, s
 bool mt_strings_is_sound(const struct mt_strings *strings, const char **why)
 {
     size_t i, filled = 0;
-    uint32_t id;
 
     MT_SOUND(why, strings->count <= strings->capacity);
     for (i = 0; strings->slots && i <= strings->mask; i++) {
@@ -228,7 +226,7 @@ bool mt_strings_is_sound(const struct mt_strings *strings, const char **why)
         filled += strings->slots[i] != 0;
     }
     MT_SOUND(why, filled == strings->count);
-    for (id = 0; id < strings->count; id++) {
+    for (uint32_t id = 0; id < strings->count; id++) {
         i = (size_t)mt_hash_bytes(strings->texts[id], strings->lengths[id]) & strings->mask;
         while (strings->slots[i] && strings->slots[i] != id + 1)
             i = (i + 1) & strings->mask;

@@ -118,7 +118,6 @@ static bool check_one(const struct mt_probe *probe, struct mt_json *json, struct
  * immediately. */
 static bool check_all(bool as_json, struct mt_buf *out, int *printed)
 {
-    const struct mt_probe *probe;
     struct mt_json json;
     bool complete = true;
 
@@ -128,7 +127,7 @@ static bool check_all(bool as_json, struct mt_buf *out, int *printed)
         mt_json_text(&json, "schema", "memtrace.doctor/1");
         mt_json_array_begin(&json, "checks");
     }
-    for (probe = mt_probes; probe->name && *printed == MT_EXIT_OK; probe++)
+    for (const struct mt_probe *probe = mt_probes; probe->name && *printed == MT_EXIT_OK; probe++)
         complete &= check_one(probe, as_json ? &json : NULL, out, printed);
     for (size_t i = 0; mt_annex_probes[i] && *printed == MT_EXIT_OK; i++)
         complete &= check_one(mt_annex_probes[i], as_json ? &json : NULL, out, printed);

@@ -55,10 +55,9 @@ static void add_frame_text(struct mt_buf *text, const struct mt_symbols *symbols
 static void json_stack(struct mt_json *json, const struct mt_symbols *symbols, uint32_t stack)
 {
     struct mt_buf text = {0};
-    int lines;
 
     mt_json_array_begin(json, "frames");
-    for (lines = 0; stack != MT_NO_ID && lines < MAX_STACK_LINES; lines++) {
+    for (int lines = 0; stack != MT_NO_ID && lines < MAX_STACK_LINES; lines++) {
         mt_buf_reset(&text);
         add_frame_text(&text, symbols, stack);
         mt_json_text(json, NULL, text.data ? text.data : "");
@@ -208,7 +207,6 @@ static void text_event(struct dump *dump, const struct mt_event *event)
     const struct mt_symbols *symbols = &dump->source->symbols;
     uint64_t t_ns = event->t_ns - mt_min_u64(event->t_ns, dump->start_t_ns);
     uint32_t stack = event->stack;
-    int lines;
 
     mt_buf_printf(&dump->out, "%8llu  %llu.%06llu s  gpu %u  %-14s", (unsigned long long)event->seq,
                   (unsigned long long)(t_ns / 1000000000),
@@ -218,7 +216,7 @@ static void text_event(struct dump *dump, const struct mt_event *event)
     if (stack != MT_NO_ID && !dump->stacks)
         text_frame(dump, stack, "  ");
     mt_buf_add_char(&dump->out, '\n');
-    for (lines = 0; dump->stacks && stack != MT_NO_ID && lines < MAX_STACK_LINES; lines++) {
+    for (int lines = 0; dump->stacks && stack != MT_NO_ID && lines < MAX_STACK_LINES; lines++) {
         text_frame(dump, stack, "              ");
         mt_buf_add_char(&dump->out, '\n');
         stack = symbols->stacks[stack].parent;
@@ -259,9 +257,7 @@ static bool reader_has_left(void)
 /* Prints a batch. Returns true if more events may follow. */
 static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
 {
-    size_t i;
-
-    for (i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         const struct mt_event *event = &batch->events[i];
         if (dump->from.given && compare(dump, event, &dump->from) < 0)
             continue;

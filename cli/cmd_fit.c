@@ -59,10 +59,8 @@ static bool fits_on(const struct mt_fit_result *result, const struct mt_card *ca
 
 static void add_cards(struct mt_json *json, const struct mt_fit_result *result)
 {
-    const struct mt_card *card;
-
     mt_json_array_begin(json, "cards");
-    for (card = mt_cards; card->name; card++) {
+    for (const struct mt_card *card = mt_cards; card->name; card++) {
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "card", card->name);
         mt_json_u64(json, "memory_bytes", card->memory_bytes);
@@ -137,7 +135,6 @@ static void fit_print_json(struct mt_buf *out, const struct fit_answer *answer)
 {
     struct mt_json json;
     struct mt_json_list list;
-    size_t i, d;
 
     mt_json_init(&json, out, true);
     json.all = answer->all;
@@ -146,9 +143,9 @@ static void fit_print_json(struct mt_buf *out, const struct fit_answer *answer)
     mt_json_requests(&json, answer->source);
     mt_json_bool(&json, "xla_requests_missing", answer->xla_requests_missing);
     mt_json_list_begin(&list, &json, "policies");
-    for (i = 0; i < answer->count; i++) {
+    for (size_t i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];
-        for (d = 0; d < summary->device_count; d++)
+        for (size_t d = 0; d < summary->device_count; d++)
             if (mt_json_list_takes(&list))
                 add_result(&json, answer, summary->policy, &summary->devices[d]);
     }
@@ -193,7 +190,6 @@ static void print_rows(struct mt_buf *out, const struct fit_answer *answer,
 {
     char limit[1 + MT_UNITS_TEXT];
     struct mt_table table;
-    size_t i, d;
 
     mt_table_begin(&table, "!policy|#device|#smallest limit|#|#fails at|#unlimited peak");
     if (answer->limit_bytes) {
@@ -201,8 +197,8 @@ static void print_rows(struct mt_buf *out, const struct fit_answer *answer,
         mt_format_bytes(limit + 1, answer->limit_bytes);
         mt_table_columns(&table, limit);
     }
-    for (i = 0; i < answer->count; i++)
-        for (d = 0; d < answer->summaries[i].device_count; d++)
+    for (size_t i = 0; i < answer->count; i++)
+        for (size_t d = 0; d < answer->summaries[i].device_count; d++)
             add_row(&table, answer, answer->summaries[i].policy, &answer->summaries[i].devices[d]);
     mt_text_table_add(out, &table, 0, style);
 }
@@ -210,13 +206,12 @@ static void print_rows(struct mt_buf *out, const struct fit_answer *answer,
 static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
 {
     char bytes[2][MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-    uint32_t i;
 
     mt_buf_printf(out, "    live at that point: %s of %s reserved",
                   mt_format_bytes(bytes[0], failure->alive.allocated),
                   mt_format_bytes(bytes[1], failure->alive.reserved));
     mt_buf_add_text(out, failure->site_count ? ", most of it from\n" : "\n");
-    for (i = 0; i < failure->site_count; i++) {
+    for (uint32_t i = 0; i < failure->site_count; i++) {
         const struct mt_fit_site *site = &failure->sites[i];
         mt_buf_printf(out, "      %10s in %s block%s  ",
                       mt_format_bytes(bytes[0], site->block_bytes),
@@ -429,10 +424,8 @@ static size_t first_results(const struct fit_answer *answer,
 static void add_card(struct mt_table *table, const struct mt_card *card,
                      const struct mt_fit_result *const *results, size_t count)
 {
-    size_t i;
-
     MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes));
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         MT_CELLS(table, MT_TEXT(fits_on(results[i], card) ? "fits" : "no"));
 }
 
@@ -441,17 +434,15 @@ static void print_cards(struct mt_buf *out, const struct fit_answer *answer,
 {
     const struct mt_fit_result *results[MAX_CARD_COLUMNS];
     char title[] = "row 1";
-    const struct mt_card *card;
     struct mt_table table;
-    size_t count, i;
     bool all;
+    size_t count = first_results(answer, results, &all);
 
-    count = first_results(answer, results, &all);
     mt_buf_add_char(out, '\n');
     mt_table_begin(&table, "card|#memory");
-    for (i = 0; i < count; i++, title[4]++)
+    for (size_t i = 0; i < count; i++, title[4]++)
         mt_table_columns(&table, count == 1 ? "" : title);
-    for (card = mt_cards; card->name; card++)
+    for (const struct mt_card *card = mt_cards; card->name; card++)
         add_card(&table, card, results, count);
     mt_text_table_add(out, &table, 0, style);
     if (!all)
@@ -550,10 +541,8 @@ static int print(const struct mt_source *source, const char *path,
 static int limit_exit(const struct arguments *arguments, const struct mt_fit_summary *summaries,
                       size_t count)
 {
-    size_t i, d;
-
-    for (i = 0; arguments->limit_bytes && i < count; i++) {
-        for (d = 0; d < summaries[i].device_count; d++)
+    for (size_t i = 0; arguments->limit_bytes && i < count; i++) {
+        for (size_t d = 0; d < summaries[i].device_count; d++)
             if (!summaries[i].devices[d].limit_fits)
                 return MT_EXIT_BUDGET;
     }
@@ -568,9 +557,8 @@ static int fit(struct mt_source *source, const char *path, const struct argument
     const struct mt_policy_runs runs = {
         source,          path,       NULL, &arguments->common, &arguments->policies, "searching",
         arguments->jobs, fit_policy, &run};
-    int exit_code;
+    int exit_code = mt_policy_runs_run(&runs);
 
-    exit_code = mt_policy_runs_run(&runs);
     if (exit_code == MT_EXIT_OK) {
         exit_code = print(source, path, arguments, summaries, count);
         exit_code = mt_answer_verdict(exit_code, source, path, &arguments->common);

@@ -34,12 +34,11 @@ static enum mt_status count_events(struct info *info, struct mt_error *error)
     const struct mt_zstd_frame_info *frames;
     struct mt_event_batch batch;
     enum mt_status status;
-    size_t i;
 
     while ((status = mt_source_next(info->source, &batch, error)) == MT_OK) {
         if (!info->events)
             info->begin_ns = batch.events[0].t_ns;
-        for (i = 0; i < batch.count; i++) {
+        for (size_t i = 0; i < batch.count; i++) {
             info->kinds[batch.events[i].kind < MT_EVENT_KIND_COUNT ? batch.events[i].kind : 0]++;
             mt_info_recorded_add(&info->recorded, &batch.events[i]);
         }
@@ -141,14 +140,12 @@ static void json_integrity(struct mt_json *json, const struct mt_integrity *inte
 
 static void json_events(struct mt_json *json, const struct info *info)
 {
-    unsigned kind;
-
     mt_json_object_begin(json, "events");
     mt_json_u64(json, "total", info->events);
     mt_json_u64(json, "begin_ns", info->begin_ns);
     mt_json_u64(json, "end_ns", info->end_ns);
     mt_json_object_begin(json, "kinds");
-    for (kind = 1; kind < MT_EVENT_KIND_COUNT; kind++)
+    for (unsigned kind = 1; kind < MT_EVENT_KIND_COUNT; kind++)
         if (info->kinds[kind])
             mt_json_u64(json, mt_event_kind_name(kind), info->kinds[kind]);
     mt_json_object_end(json);
@@ -217,9 +214,8 @@ static void add_lines(struct mt_buf *out, const char *label, const char *lines)
 static void add_devices(struct mt_buf *out, const struct mt_symbols *symbols)
 {
     char bytes[MT_UNITS_TEXT];
-    uint32_t i;
 
-    for (i = 0; i < symbols->device_count; i++) {
+    for (uint32_t i = 0; i < symbols->device_count; i++) {
         const struct mt_device_info *device = &symbols->devices[i];
         const char *name = device->name == MT_NO_ID ? "" : mt_symbols_text(symbols, device->name);
         add_label(out, i ? "" : "devices");
@@ -260,14 +256,13 @@ static void add_symbols(struct mt_buf *out, const struct mt_symbols *symbols)
 static void add_counts(struct mt_buf *out, const struct info *info)
 {
     char digits[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
-    unsigned kind;
 
     add_label(out, "events");
     mt_buf_add_text(out, mt_format_count(digits, info->events));
     if (info->end_ns > info->begin_ns)
         mt_buf_printf(out, " in %s", mt_format_duration(span, info->end_ns - info->begin_ns));
     mt_buf_add_char(out, '\n');
-    for (kind = 1; kind < MT_EVENT_KIND_COUNT; kind++) {
+    for (unsigned kind = 1; kind < MT_EVENT_KIND_COUNT; kind++) {
         if (!info->kinds[kind])
             continue;
         add_label(out, "");

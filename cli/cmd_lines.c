@@ -140,12 +140,11 @@ static const struct mt_line_use *greatest(const struct lines_answer *answer,
                                           const struct mt_line_function **of)
 {
     const struct mt_line_use *most = NULL;
-    uint32_t f, i;
 
-    for (f = 0; f < device->function_count; f++) {
+    for (uint32_t f = 0; f < device->function_count; f++) {
         if (!lines_shows(answer, &device->functions[f]))
             continue;
-        for (i = 0; i < device->functions[f].line_count; i++) {
+        for (uint32_t i = 0; i < device->functions[f].line_count; i++) {
             const struct mt_line_use *line = &device->functions[f].lines[i];
 
             if (most && line->peak.active <= most->peak.active)
@@ -196,16 +195,15 @@ static bool add_device(struct mt_buf *out, const struct lines_answer *answer,
                        const struct mt_line_device *device)
 {
     bool has_engine = false;
-    uint32_t f, i;
 
     add_answer(out, answer, device);
-    for (f = 0; f < device->function_count; f++) {
+    for (uint32_t f = 0; f < device->function_count; f++) {
         const struct mt_line_function *function = &device->functions[f];
 
         if (!lines_shows(answer, function))
             continue;
         add_function(out, answer, function);
-        for (i = 0; i < function->line_count; i++)
+        for (uint32_t i = 0; i < function->line_count; i++)
             has_engine |= function->lines[i].engine_bytes != 0;
     }
     return has_engine;
@@ -452,10 +450,9 @@ static int say_no_function(const struct lines_answer *answer)
 {
     const struct mt_line_table *table = answer->table;
     const char *near = NULL;
-    uint32_t d, f;
 
-    for (d = 0; d < table->device_count && !near; d++)
-        for (f = 0; f < table->devices[d].function_count && !near; f++) {
+    for (uint32_t d = 0; d < table->device_count && !near; d++)
+        for (uint32_t f = 0; f < table->devices[d].function_count && !near; f++) {
             const char *name =
                 mt_symbols_text(answer->symbols, table->devices[d].functions[f].function);
 

@@ -143,9 +143,8 @@ static int solve_devices(struct optimal *optimal)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_optimal_options options = optimal->options;
     uint64_t left_ns = options.time_ns;
-    unsigned d;
 
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+    for (unsigned d = 0; d < MT_BUFFERS_DEVICES; d++) {
         if (!optimal->devices[d].count)
             continue;
         if (options.time_ns)
@@ -194,9 +193,8 @@ static void write_json(const struct optimal *optimal, struct mt_buf *out)
     struct mt_json json;
     struct mt_json_list list;
     uint64_t used_ns = 0;
-    unsigned d;
 
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++)
+    for (unsigned d = 0; d < MT_BUFFERS_DEVICES; d++)
         used_ns += optimal->results[d].used_ns;
     mt_json_init(&json, out, true);
     json.all = optimal->common.all;
@@ -205,7 +203,7 @@ static void write_json(const struct optimal *optimal, struct mt_buf *out)
     mt_json_requests(&json, optimal->source);
     json_result(&json, &optimal->results[largest_device(optimal)], used_ns);
     mt_json_list_begin(&list, &json, "devices");
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+    for (unsigned d = 0; d < MT_BUFFERS_DEVICES; d++) {
         if (!optimal->devices[d].count || !mt_json_list_takes(&list))
             continue;
         mt_json_object_begin(&json, NULL);
@@ -234,14 +232,13 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
 {
     const struct mt_style *style = mt_stdout_style();
     struct mt_table table;
-    unsigned d;
 
     if (!count_devices(optimal, 0)) {
         mt_buf_add_text(out, "no buffers: nothing to plan\n");
         return;
     }
     mt_table_begin(&table, "#device|#buffers|#lower bound, B|#plan, B|#above, B|#above|optimal");
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++)
+    for (unsigned d = 0; d < MT_BUFFERS_DEVICES; d++)
         if (optimal->devices[d].count)
             add_row(&table, optimal, d);
     mt_text_table_add(out, &table, 0, style);
@@ -252,13 +249,11 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
 static int write_plan(const struct optimal *optimal)
 {
     struct mt_buf out = {0};
-    unsigned d;
-    size_t i;
     int code;
 
     mt_buf_add_text(&out, "device,lower,upper,size,offset\n");
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
-        for (i = 0; i < optimal->devices[d].count; i++) {
+    for (unsigned d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        for (size_t i = 0; i < optimal->devices[d].count; i++) {
             const struct mt_buffer *buffer = &optimal->devices[d].items[i];
             mt_buf_printf(&out, "%u,%llu,%llu,%llu,%llu\n", d, (unsigned long long)buffer->begin,
                           (unsigned long long)buffer->end, (unsigned long long)buffer->bytes,
@@ -324,7 +319,7 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
 {
     struct optimal *optimal = mt_memory_zeroed(1, sizeof *optimal);
     char **paths;
-    int path_count, code, d;
+    int path_count, code;
 
     optimal->options.time_ns = DEFAULT_SECONDS * NS_A_SECOND;
     const struct mt_option options[] = {
@@ -345,7 +340,7 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
     }
     if (code < 0)
         code = check_and_run(optimal, paths[0]);
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+    for (int d = 0; d < MT_BUFFERS_DEVICES; d++) {
         mt_buffers_release(&optimal->devices[d]);
         mt_optimal_release(&optimal->results[d]);
     }

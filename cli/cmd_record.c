@@ -51,9 +51,7 @@ static int refuse_word(const struct mt_command *command, const char *option, con
 
 static bool is_one_of(const char *word, size_t length, const char *const *allowed, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (strlen(allowed[i]) == length && memcmp(word, allowed[i], length) == 0)
             return true;
     return false;

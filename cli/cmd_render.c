@@ -98,9 +98,7 @@ static enum mt_status measure_one(void *context, struct mt_source *source, const
 
 static void add_cards(struct work *work)
 {
-    size_t i;
-
-    for (i = 0; mt_cards[i].name && i + 1 < MT_ARRAY_LEN(work->sizes); i++)
+    for (size_t i = 0; mt_cards[i].name && i + 1 < MT_ARRAY_LEN(work->sizes); i++)
         work->sizes[i] = (struct mt_known_size){mt_cards[i].name, mt_cards[i].memory_bytes};
     work->table->sizes = work->sizes;
 }
@@ -165,11 +163,9 @@ static int measure(struct work *work)
 {
     struct mt_policy_table *table = work->table;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
-    size_t i;
     int code;
+    enum mt_status status = measure_own(work, &error);
 
-    status = measure_own(work, &error);
     if (status == MT_END)
         return say_no_requests(work);
     if (status != MT_OK)
@@ -178,7 +174,7 @@ static int measure(struct work *work)
     if (code)
         return code;
     table->rows[0].what = "what the run had";
-    for (i = 0; i < work->policies.count; i++)
+    for (size_t i = 0; i < work->policies.count; i++)
         table->rows[i + 1].what = work->whats[i];
     table->row_count = (uint32_t)work->policies.count + 1;
     leave_out_refusing(table);
@@ -314,9 +310,7 @@ static const struct other_chart others[] = {
 
 static const struct other_chart *find_other(const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < MT_ARRAY_LEN(others); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(others); i++)
         if (!strcmp(others[i].name, name))
             return &others[i];
     return NULL;

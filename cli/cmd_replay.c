@@ -73,12 +73,11 @@ static enum mt_status counters_csv_add_row(void *context, const struct mt_event 
                               counters->active.now,
                               counters->reserved.now,
                               counters->inactive_split.now};
-    size_t i;
 
     if (!mt_event_is_memory(event) || (event->flags & MT_EVENT_INITIAL))
         return MT_OK;
     mt_buf_reset(&csv->row);
-    for (i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
         if (i)
             mt_buf_add_char(&csv->row, ',');
         mt_buf_add_u64(&csv->row, cells[i]);
@@ -356,15 +355,14 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
                        const struct mt_replay_summary *summaries, size_t count)
 {
     const char *why = mt_header_why_only_recorded(&source->header);
-    size_t i, d;
 
     print_rows(out, summaries, count);
     if (why)
         mt_text_table_add_note(out, 0, "other policies cannot be replayed: %s", why);
     else if (summaries[0].device_count)
         mt_policy_runs_add_requests(out, source);
-    for (i = 0; i < count; i++)
-        for (d = 0; d < summaries[i].device_count; d++) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
             mt_pool_option_add_shares(&notes, summaries[i].policy, summaries[i].devices[d].pools);
             say_plan(&notes, &summaries[i].devices[d].plan);
@@ -389,7 +387,6 @@ static void print_json(struct mt_buf *out, const struct mt_source *source,
 {
     struct mt_json json;
     struct mt_json_list list;
-    size_t i, d;
 
     mt_json_init(&json, out, true);
     json.all = all;
@@ -397,8 +394,8 @@ static void print_json(struct mt_buf *out, const struct mt_source *source,
     mt_json_text(&json, "schema", "memtrace.replay/1");
     mt_json_requests(&json, source);
     mt_json_list_begin(&list, &json, "policies");
-    for (i = 0; i < count; i++) {
-        for (d = 0; d < summaries[i].device_count; d++)
+    for (size_t i = 0; i < count; i++) {
+        for (size_t d = 0; d < summaries[i].device_count; d++)
             if (mt_json_list_takes(&list))
                 mt_json_replay_result(&json, summaries[i].policy, &summaries[i].devices[d]);
     }
@@ -410,11 +407,10 @@ static void print_json(struct mt_buf *out, const struct mt_source *source,
 static int print_policies(void)
 {
     struct mt_buf out = {0};
-    size_t i, pad;
 
-    for (i = 0; mt_policies[i]; i++) {
+    for (size_t i = 0; mt_policies[i]; i++) {
         mt_buf_add_text(&out, mt_policies[i]->name);
-        for (pad = strlen(mt_policies[i]->name); pad < 14; pad++)
+        for (size_t pad = strlen(mt_policies[i]->name); pad < 14; pad++)
             mt_buf_add_char(&out, ' ');
         mt_buf_printf(&out, "%s%s\n", mt_policies[i]->summary,
                       mt_policies[i]->doubt ? " (approximate)" : "");
@@ -474,10 +470,8 @@ static int run_policies(struct mt_source *source, const char *path,
 /* Returns MT_EXIT_BUDGET if --verify found a difference. */
 static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
 {
-    size_t i, d;
-
-    for (i = 0; i < count; i++) {
-        for (d = 0; d < summaries[i].device_count; d++) {
+    for (size_t i = 0; i < count; i++) {
+        for (size_t d = 0; d < summaries[i].device_count; d++) {
             const struct mt_replay_verify *verify = &summaries[i].devices[d].verify;
             if (verify->wanted && !mt_replay_matches_recording(verify))
                 return MT_EXIT_BUDGET;
@@ -491,9 +485,8 @@ static int replay(struct mt_source *source, const char *path, const struct argum
     size_t count = arguments->policies.count;
     struct mt_replay_summary *summaries = mt_memory_zeroed(count, sizeof *summaries);
     struct mt_buf out = {0};
-    int exit_code;
+    int exit_code = run_policies(source, path, arguments, summaries);
 
-    exit_code = run_policies(source, path, arguments, summaries);
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)
             print_json(&out, source, summaries, count, arguments->common.all);

@@ -181,13 +181,11 @@ static int answer(const struct arguments *arguments)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_run_database database;
-    struct mt_answer_rows rows;
     bool reads_events = false, is_late = false;
     enum mt_status status;
-    int code;
+    int code = mt_run_database_open(&database, arguments->path, &arguments->common);
+    struct mt_answer_rows rows = rows_of(arguments, database.is_temporary ? NULL : database.path);
 
-    code = mt_run_database_open(&database, arguments->path, &arguments->common);
-    rows = rows_of(arguments, database.is_temporary ? NULL : database.path);
     if (code == MT_EXIT_OK) {
         status = ask(arguments, database.path, &rows, &reads_events, &is_late, &error);
         /* Rows after a limit are only counted. If that fails, the answer is still right. */

@@ -25,9 +25,7 @@ extern const char mt_skill[];
  * the streams are closed again. */
 static void fill_standard_streams(void)
 {
-    int fd;
-
-    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
             (void)!open("/dev/null", (fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
 }
@@ -42,12 +40,11 @@ static int print_text(const char *text)
 
 static int print_overview(void)
 {
-    const struct mt_command *command;
     struct mt_buf out = {0};
 
     mt_buf_add_text(&out, "memtrace: shows where GPU memory goes, and why\n\nusage: memtrace "
                           "COMMAND [arguments] [options]\n\ncommands:\n");
-    for (command = mt_commands; command->name; command++)
+    for (const struct mt_command *command = mt_commands; command->name; command++)
         mt_buf_printf(&out, "  %-11s %s\n", command->name, command->summary);
     mt_buf_add_text(
         &out,
@@ -69,10 +66,9 @@ static void add_beginning_with(struct mt_buf *out, const char *name, const char 
 /* Prints the names of commands for the completion of a shell (options.h), and `other`. */
 static int print_command_names(const char *beginning, const char *other)
 {
-    const struct mt_command *command;
     struct mt_buf out = {0};
 
-    for (command = mt_commands; command->name; command++)
+    for (const struct mt_command *command = mt_commands; command->name; command++)
         add_beginning_with(&out, command->name, beginning);
     add_beginning_with(&out, "help", beginning);
     add_beginning_with(&out, other, beginning);
@@ -81,9 +77,7 @@ static int print_command_names(const char *beginning, const char *other)
 
 static const struct mt_command *find_command(const char *name)
 {
-    const struct mt_command *command;
-
-    for (command = mt_commands; command->name; command++)
+    for (const struct mt_command *command = mt_commands; command->name; command++)
         if (strcmp(command->name, name) == 0)
             return command;
     return NULL;

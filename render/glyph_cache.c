@@ -26,13 +26,13 @@ static void trace_glyph(const struct mt_glyph_pen *pen, const struct mt_glyph_ta
 {
     const int16_t *at = table->outlines + glyph->start, *end = at + glyph->length;
     struct mt_point p[3];
-    int i, points;
+    int points;
 
     while (at < end) {
         int operation = *at++;
 
         points = operation == MT_GLYPH_CURVE ? 3 : 1;
-        for (i = 0; i < points; i++, at += 2)
+        for (int i = 0; i < points; i++, at += 2)
             p[i] = place(pen, along + at[0], at[1]);
         if (operation == MT_GLYPH_MOVE) {
             cairo_close_path(pen->cairo);
@@ -51,9 +51,8 @@ static void trace_box_side(const struct mt_glyph_pen *pen, double left, double r
 {
     const double corners[4][2] = {{left, bottom}, {right, bottom}, {right, top}, {left, top}};
     struct mt_point p;
-    int i;
 
-    for (i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++) {
         p = place(pen, corners[i][0], corners[i][1]);
         if (i)
             cairo_line_to(pen->cairo, p.x, p.y);
@@ -109,13 +108,12 @@ static struct extent outline_extent(const struct mt_glyph_table *table,
 {
     struct extent box = {INT16_MAX, INT16_MIN, INT16_MAX, INT16_MIN};
     const int16_t *at, *end;
-    int points;
 
     if (!glyph)
         return (struct extent){0, MT_GLYPH_BOX_ADVANCE, 0, (int)MT_GLYPH_CAP};
     at = table->outlines + glyph->start;
     for (end = at + glyph->length; at < end;) {
-        for (points = *at++ == MT_GLYPH_CURVE ? 3 : 1; points > 0; points--, at += 2) {
+        for (int points = *at++ == MT_GLYPH_CURVE ? 3 : 1; points > 0; points--, at += 2) {
             box.left = at[0] < box.left ? at[0] : box.left;
             box.right = at[0] > box.right ? at[0] : box.right;
             box.bottom = at[1] < box.bottom ? at[1] : box.bottom;
@@ -136,7 +134,6 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
     struct mt_glyph_pen pen = {cairo_create(surface), shift - mask->left, -mask->top, scale, false};
     size_t width = (size_t)mask->width, stride;
     uint8_t *coverage = mt_arena_array(&cache->arena, width, (size_t)mask->height);
-    int y;
 
     if (data && !cairo_status(pen.cairo)) {
         cairo_set_tolerance(pen.cairo, 0.15);
@@ -147,7 +144,7 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
     }
     if (data && !cairo_status(pen.cairo)) {
         stride = (size_t)cairo_image_surface_get_stride(surface);
-        for (y = 0; y < mask->height; y++)
+        for (int y = 0; y < mask->height; y++)
             memcpy(coverage + (size_t)y * width, data + (size_t)y * stride, width);
         mask->coverage = coverage;
     }

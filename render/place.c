@@ -51,14 +51,13 @@ static double length_inside(const struct mt_box *box, struct mt_point p, struct 
     const double rooms[4] = {p.x - box->x, box->x + box->width - p.x, p.y - box->y,
                              box->y + box->height - p.y};
     double from = 0, to = 1;
-    int i;
 
     /* for speed */
     if ((p.x < box->x && q.x < box->x) || (p.y < box->y && q.y < box->y) ||
         (p.x > box->x + box->width && q.x > box->x + box->width) ||
         (p.y > box->y + box->height && q.y > box->y + box->height))
         return 0;
-    for (i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++) {
         if (steps[i] == 0 && rooms[i] < 0)
             return 0;
         if (steps[i] < 0)
@@ -96,9 +95,8 @@ static double score(const struct mt_placer *placer, const struct mt_box *box, st
                            fmin(fmax(at.y, box->y), box->y + box->height)};
     double length = hypot(end.x - at.x, end.y - at.y);
     double cost = 0.6 * length + 3 * fmax(length - FAR, 0);
-    size_t i;
 
-    for (i = 0; i < placer->count && cost < enough; i++) {
+    for (size_t i = 0; i < placer->count && cost < enough; i++) {
         const struct mt_obstacle *obstacle = &placer->obstacles[i];
 
         cost += obstacle->weight * mt_box_overlap(box, &obstacle->box);
@@ -111,9 +109,8 @@ static double score(const struct mt_placer *placer, const struct mt_box *box, st
 double mt_placer_cost(const struct mt_placer *placer, const struct mt_box *box)
 {
     double cost = 0;
-    size_t i;
 
-    for (i = 0; i < placer->count; i++)
+    for (size_t i = 0; i < placer->count; i++)
         cost += placer->obstacles[i].weight * mt_box_overlap(box, &placer->obstacles[i].box);
     return cost;
 }
@@ -151,12 +148,10 @@ double mt_placer_label(struct mt_placer *placer, double x, double y, double widt
     static const double distances[] = {12, 22, 36, 56, 84, 120, 170};
     struct mt_point at = {x, y};
     double best_score = HUGE_VAL;
-    size_t ring;
-    int turn;
 
     /* Tries 16 directions at each of 7 distances, first above the point. */
-    for (ring = 0; ring < sizeof distances / sizeof distances[0]; ring++) {
-        for (turn = 0; turn < 16; turn++) {
+    for (size_t ring = 0; ring < sizeof distances / sizeof distances[0]; ring++) {
+        for (int turn = 0; turn < 16; turn++) {
             int side = (turn % 2 ? 1 : -1) * (turn + 1) / 2; /* 0, 1, -1, 2, -2, ... */
             double angle = side * M_PI / 8 - M_PI / 2;
             double dx = cos(angle), dy = sin(angle);

@@ -164,11 +164,9 @@ static void draw_circle(struct canvas *canvas, const struct mt_op *op)
 /* Returns true if all lines are horizontal or vertical. */
 static bool is_rectilinear(const struct mt_op *op)
 {
-    uint32_t i;
-
     if (op->stepped)
         return true;
-    for (i = 1; i < op->point_count; i++)
+    for (uint32_t i = 1; i < op->point_count; i++)
         if (op->points[i].x != op->points[i - 1].x && op->points[i].y != op->points[i - 1].y)
             return false;
     return true;
@@ -184,10 +182,9 @@ static void trace_steps(const struct canvas *canvas, const struct mt_op *op, dou
 {
     double x = snap(op->points[0].x * canvas->scale, width);
     double y = snap(op->points[0].y * canvas->scale, width);
-    uint32_t i;
 
     cairo_move_to(canvas->cairo, x, y);
-    for (i = 1; i < op->point_count; i++) {
+    for (uint32_t i = 1; i < op->point_count; i++) {
         double next_x = snap(op->points[i].x * canvas->scale, width);
         double next_y = snap(op->points[i].y * canvas->scale, width);
 
@@ -202,10 +199,8 @@ static void trace_steps(const struct canvas *canvas, const struct mt_op *op, dou
 
 static void trace_slopes(const struct canvas *canvas, const struct mt_op *op)
 {
-    uint32_t i;
-
     cairo_move_to(canvas->cairo, op->points[0].x * canvas->scale, op->points[0].y * canvas->scale);
-    for (i = 1; i < op->point_count; i++)
+    for (uint32_t i = 1; i < op->point_count; i++)
         cairo_line_to(canvas->cairo, op->points[i].x * canvas->scale,
                       op->points[i].y * canvas->scale);
 }
@@ -420,15 +415,14 @@ static void draw_operation(struct canvas *canvas, const struct mt_op *op)
 
 static void draw_operations(struct canvas *canvas, const struct mt_drawing *drawing)
 {
-    size_t i;
-
     cairo_identity_matrix(canvas->cairo);
     cairo_translate(canvas->cairo, 0, -canvas->top);
     cairo_set_line_join(canvas->cairo, CAIRO_LINE_JOIN_MITER);
     cairo_set_tolerance(canvas->cairo, 0.15);
     set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, MT_COLOR_BACKGROUND), 1);
     cairo_paint(canvas->cairo);
-    for (i = 0; i < drawing->op_count && !canvas->failed && !cairo_status(canvas->cairo); i++)
+    for (size_t i = 0; i < drawing->op_count && !canvas->failed && !cairo_status(canvas->cairo);
+         i++)
         draw_operation(canvas, &drawing->ops[i]);
 }
 

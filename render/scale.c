@@ -16,9 +16,8 @@
 static double round_step(double least, const double *multiples, size_t count)
 {
     double power = pow(10, floor(log10(least)));
-    size_t i;
 
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (power * multiples[i] >= least * (1 - 1e-9))
             return power * multiples[i];
     return power * 10;
@@ -101,11 +100,10 @@ uint64_t mt_scale_time_step(double least_ns)
     static const uint64_t clock[] = {MINUTE,      2 * MINUTE,  5 * MINUTE, 10 * MINUTE,
                                      15 * MINUTE, 30 * MINUTE, HOUR,       2 * HOUR,
                                      3 * HOUR,    6 * HOUR,    12 * HOUR,  24 * HOUR};
-    size_t i;
 
     if (!(least_ns > 50e9))
         return mt_scale_count_step(least_ns);
-    for (i = 0; i < MT_ARRAY_LEN(clock); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(clock); i++)
         if ((double)clock[i] >= least_ns)
             return clock[i];
     return mt_scale_count_step(least_ns / (24.0 * (double)HOUR)) * 24 * HOUR;

@@ -74,17 +74,15 @@ static void add_fill_class(struct mt_buf *out, enum mt_color color, unsigned sha
 
 static void add_rules(struct mt_buf *out, const struct usage *usage, enum mt_theme theme)
 {
-    unsigned color, shade;
-
-    for (color = 1; color < MT_COLOR_COUNT; color++) {
-        for (shade = 0; shade < SHADES; shade++) {
+    for (unsigned color = 1; color < MT_COLOR_COUNT; color++) {
+        for (unsigned shade = 0; shade < SHADES; shade++) {
             if (!usage->fill[color][shade])
                 continue;
             mt_buf_add_char(out, '.');
             add_fill_class(out, color, shade);
             mt_buf_printf(out, "{fill:#%06x}", mt_theme_shade(theme, color, shade));
         }
-        for (shade = 0; shade < MT_TINTS; shade++)
+        for (unsigned shade = 0; shade < MT_TINTS; shade++)
             if (usage->tint[color][shade])
                 mt_buf_printf(out, ".f%ut%u{fill:#%06x}", color, shade,
                               mt_theme_tint(theme, color, shade));
@@ -258,9 +256,8 @@ static void add_move(struct mt_buf *out, struct run *run, char axis, int64_t len
 static void add_steps(struct mt_buf *out, const struct mt_op *op, int64_t x, int64_t y)
 {
     struct run run = {0, 0};
-    uint32_t i;
 
-    for (i = 1; i < op->point_count; i++) {
+    for (uint32_t i = 1; i < op->point_count; i++) {
         int64_t next_x = tenths(op->points[i].x), next_y = tenths(op->points[i].y);
 
         add_move(out, &run, 'h', next_x - x);
@@ -273,10 +270,8 @@ static void add_steps(struct mt_buf *out, const struct mt_op *op, int64_t x, int
 
 static void add_slopes(struct mt_buf *out, const struct mt_op *op, int64_t x, int64_t y)
 {
-    uint32_t i;
-
     mt_buf_add_char(out, 'l');
-    for (i = 1; i < op->point_count; i++) {
+    for (uint32_t i = 1; i < op->point_count; i++) {
         int64_t next_x = tenths(op->points[i].x), next_y = tenths(op->points[i].y);
 
         if (i > 1 && next_x >= x)
@@ -429,7 +424,6 @@ void mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct 
     const char *id = drawing->id ? drawing->id : "chart";
     struct usage usage;
     const char *why = NULL;
-    size_t i;
 
     MT_ASSERT_SOUND(mt_drawing_is_sound(drawing, &why), why);
     usage_of(drawing, &usage);
@@ -442,7 +436,7 @@ void mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct 
     add_attribute(out, "width", drawing->width);
     add_attribute(out, "height", drawing->height);
     mt_buf_printf(out, " class=\"f%u\"/>\n", (unsigned)MT_COLOR_BACKGROUND);
-    for (i = 0; i < drawing->op_count; i++)
+    for (size_t i = 0; i < drawing->op_count; i++)
         add_operation(out, &drawing->ops[i], id);
     mt_buf_add_text(out, "</svg>\n");
 }

@@ -62,9 +62,8 @@ static const struct {
 static uint32_t mix(uint32_t a, uint32_t b, double share)
 {
     uint32_t result = 0;
-    int shift;
 
-    for (shift = 0; shift < 24; shift += 8) {
+    for (int shift = 0; shift < 24; shift += 8) {
         double from = (double)(a >> shift & 0xFF), to = (double)(b >> shift & 0xFF);
         result |= (uint32_t)(from + (to - from) * share + 0.5) << shift;
     }
@@ -114,9 +113,8 @@ static double luminance(uint32_t rgb)
 {
     static const double weights[] = {0.0722, 0.7152, 0.2126}; /* blue, green, red */
     double sum = 0, part;
-    int i;
 
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         part = (double)(rgb >> (8 * i) & 0xFF) / 255;
         sum += weights[i] * (part <= 0.04045 ? part / 12.92 : pow((part + 0.055) / 1.055, 2.4));
     }
@@ -145,12 +143,11 @@ enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade)
 {
     static const enum mt_color others[] = {MT_COLOR_ON_LIGHT, MT_COLOR_TEXT};
     enum mt_color best = MT_COLOR_ON_DARK;
-    size_t i;
 
     /* White looks better on saturated cells, so it is used if it is readable. */
     if (least_contrast(best, color, shade) >= 3)
         return best;
-    for (i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++)
         if (least_contrast(others[i], color, shade) > least_contrast(best, color, shade))
             best = others[i];
     return best;

@@ -105,12 +105,11 @@ static enum mt_status prepare(struct mt_database *database, const char *table,
                               struct mt_error *error)
 {
     sqlite3_str *sql = sqlite3_str_new(database->connection);
-    enum mt_status status;
     sqlite3_stmt *statement = NULL;
     unsigned count = 0;
     char *text;
+    enum mt_status status = count_columns(database, table, &count, error);
 
-    status = count_columns(database, table, &count, error);
     sqlite3_str_appendf(sql, "INSERT INTO \"%w\" VALUES (?", table);
     for (unsigned i = 1; i < count; i++)
         sqlite3_str_appendall(sql, ",?");

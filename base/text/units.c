@@ -263,9 +263,9 @@ static bool unit_factor(const char *unit, double *factor)
                  {"t", 1099511627776.0},
                  {"tib", 1099511627776.0},
                  {"tb", 1e12}};
-    size_t i, j;
+    size_t j;
 
-    for (i = 0; i < MT_ARRAY_LEN(units); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(units); i++) {
         for (j = 0; unit[j]; j++) {
             char lower = unit[j] >= 'A' && unit[j] <= 'Z' ? (char)(unit[j] + 32) : unit[j];
             if (lower != units[i].name[j])

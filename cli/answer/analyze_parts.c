@@ -155,16 +155,15 @@ void mt_reporter_idle(const struct mt_reporter *reporter)
     const struct mt_device_report *device = reporter->device;
     struct mt_table table;
     uint64_t movable_bytes = 0;
-    uint32_t at;
 
-    for (at = 0; at < device->idle_count; at++)
+    for (uint32_t at = 0; at < device->idle_count; at++)
         movable_bytes += device->idle[at].movable_bytes;
     if (!movable_bytes)
         return;
     mt_reporter_heading(reporter,
                         "Memory idle throughout each phase (the instance with the highest peak)");
     mt_table_begin(&table, "~phase|#peak|#stays allocated|#not used|");
-    for (at = 0; at < device->idle_count;) {
+    for (uint32_t at = 0; at < device->idle_count;) {
         struct stay stay = stay_of(device, &at);
         add_row(reporter, &table, &stay);
     }

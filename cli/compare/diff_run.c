@@ -62,9 +62,8 @@ void mt_diff_run_close(struct mt_diff_run *run)
 static const struct mt_device_diff *choose(const struct mt_diff *diff)
 {
     const struct mt_device_diff *best = NULL;
-    uint32_t i;
 
-    for (i = 0; i < diff->device_count; i++)
+    for (uint32_t i = 0; i < diff->device_count; i++)
         if (!best || diff->devices[i].b->reserved_peak.bytes > best->b->reserved_peak.bytes)
             best = &diff->devices[i];
     return best;

@@ -96,11 +96,10 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     const struct mt_analyze_options options = {.path = path, .no_findings = true};
     struct mt_report *report = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    struct mt_source *source;
     enum mt_status status;
     int code;
+    struct mt_source *source = mt_open_input(path, common, &code);
 
-    source = mt_open_input(path, common, &code);
     if (!source)
         return code;
     status = mt_analyze_with_progress(source, &options, common->quiet, &report, &error);

@@ -15,10 +15,9 @@
 static void add_folded(struct mt_buf *out, const struct mt_export *what)
 {
     struct mt_buf lines = {0};
-    const char *at;
 
     mt_icicle_fold(what->icicle, what->report->symbols, what->with_blocks, &lines);
-    for (at = lines.data; at && *at;) {
+    for (const char *at = lines.data; at && *at;) {
         size_t length = strcspn(at, "\n");
 
         mt_buf_add_printable(out, at, length);

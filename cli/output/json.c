@@ -122,12 +122,10 @@ void mt_json_omitted(struct mt_json *json, const char *key, uint64_t count)
 
 static void add_newline(struct mt_json *json)
 {
-    unsigned i;
-
     if (!json->pretty)
         return;
     mt_buf_add_char(json->out, '\n');
-    for (i = 0; i < json->depth; i++)
+    for (unsigned i = 0; i < json->depth; i++)
         mt_buf_add_text(json->out, "  ");
 }
 

@@ -77,11 +77,10 @@ static uint64_t reclaimable(const char *folder, int length, const char *group,
 {
     char path[MAX_PATH], text[MAX_CGROUP_FILE];
     int written = snprintf(path, sizeof path, "%s%.*s/memory.stat", folder, length, group);
-    const char *line;
 
     if (written <= 0 || (size_t)written >= sizeof path || !read_text(path, text, sizeof text))
         return 0;
-    for (line = text; *line; line += strcspn(line, "\n"), line += *line != '\0')
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line != '\0')
         if (!strncmp(line, version->inactive, strlen(version->inactive)))
             return strtoull(line + strlen(version->inactive), NULL, 10);
     return 0;

@@ -34,9 +34,8 @@ static bool parse_size(const char *text, struct mt_picture *picture)
 static bool parse_theme(const char *text, enum mt_theme *theme)
 {
     static const char *const names[] = {"auto", "light", "dark"};
-    size_t i;
 
-    for (i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         if (!strcmp(text, names[i])) {
             *theme = (enum mt_theme)i;
             return true;

@@ -403,9 +403,8 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
                           const struct mt_symbols *symbols)
 {
     char count[MT_UNITS_TEXT];
-    size_t i;
 
-    for (i = 0; i < recorded->lost.count; i++) {
+    for (size_t i = 0; i < recorded->lost.count; i++) {
         const char *why;
 
         why = mt_lost_events_why(&recorded->lost, i, symbols);

@@ -119,14 +119,13 @@ static void add_lost(const struct lines *lines)
 {
     const struct mt_trace_summary *summary = &lines->end->summary;
     char digits[MT_UNITS_TEXT];
-    size_t i;
 
     if (!summary->lost_count)
         return;
     begin_line(lines);
     add_events(lines->out, summary->dropped);
     mt_buf_add_text(lines->out, " lost: ");
-    for (i = 0; i < summary->lost_count; i++) {
+    for (size_t i = 0; i < summary->lost_count; i++) {
         const struct mt_lost_text *lost = &summary->lost[i];
         const char *why = *lost->why ? lost->why : "no reason is recorded";
         mt_buf_add_text(lines->out, i ? "; " : "");

@@ -33,9 +33,7 @@ static bool takes_value(const struct mt_option *option)
  * "-o", but not for "--output=x", "-ox" and "--quiet". Abbreviations work as in getopt_long. */
 static bool consumes_next(const char *word, const struct mt_option *options)
 {
-    const struct mt_option *option;
-
-    for (option = options; option->name; option++) {
+    for (const struct mt_option *option = options; option->name; option++) {
         if (word[1] == '-' && strncmp(option->name, word + 2, strlen(word + 2)) == 0)
             return takes_value(option);
         if (word[1] == option->letter && option->letter && !word[2])

@@ -157,9 +157,8 @@ int mt_policy_runs_run(const struct mt_policy_runs *runs)
 static bool has_pages(const struct mt_source *source)
 {
     const struct mt_heap_view *view = &source->view;
-    uint32_t i;
 
-    for (i = view->one_heap ? view->heap : 0; i < source->symbols.heap_count; i++) {
+    for (uint32_t i = view->one_heap ? view->heap : 0; i < source->symbols.heap_count; i++) {
         if (strcmp(mt_heap_name(&source->symbols, (uint16_t)i), "driver:virtual") == 0)
             return true;
         if (view->one_heap)

@@ -111,7 +111,6 @@ static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
 {
     const struct mt_tune_summary *summary = answer->summary;
     struct mt_table table;
-    size_t i;
 
     mt_table_begin(&table, "|#reserved peak");
     if (answer->has_fits)
@@ -121,7 +120,7 @@ static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
         mt_table_columns(&table, "#retries");
     mt_table_columns(&table, "!setting");
     add_row(&table, answer, "the run", &summary->current);
-    for (i = 0; i < summary->front_count; i++)
+    for (size_t i = 0; i < summary->front_count; i++)
         add_row(&table, answer, i == summary->best ? "best" : "", &summary->front[i]);
     mt_text_table_add(out, &table, 0, style);
 }
@@ -218,7 +217,6 @@ void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer)
 {
     const struct mt_tune_summary *summary = answer->summary;
     struct mt_json json;
-    size_t i;
 
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
@@ -230,7 +228,7 @@ void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer)
     mt_json_bool(&json, "current_is_best", summary->best == MT_TUNE_CURRENT);
     add_json_row(&json, "best", answer, mt_tune_best(summary));
     mt_json_array_begin(&json, "front");
-    for (i = 0; i < summary->front_count; i++)
+    for (size_t i = 0; i < summary->front_count; i++)
         add_json_row(&json, NULL, answer, &summary->front[i]);
     mt_json_array_end(&json);
     mt_json_object_end(&json);

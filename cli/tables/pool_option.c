@@ -41,11 +41,11 @@ void mt_pool_option_add_shares(struct mt_buf *out, const char *policy,
 {
     const char *at = mt_pool_routes_text(policy), *selector;
     char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
-    size_t length, i;
+    size_t length;
 
     if (!*at)
         return;
-    for (i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
+    for (size_t i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
         mt_buf_add_text(out, "  pool ");
         mt_buf_add_printable(out, selector, length);
         mt_buf_printf(out, ": %s requests, %s in total", mt_format_count(count, shares[i].requests),
@@ -66,12 +66,12 @@ void mt_json_pool_shares(struct mt_json *json, const char *policy,
     struct mt_json_list list;
     const char *at = mt_pool_routes_text(policy), *selector;
     char text[MT_POLICY_TEXT];
-    size_t length, i;
+    size_t length;
 
     if (!*at)
         return;
     mt_json_list_begin(&list, json, "pools");
-    for (i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
+    for (size_t i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
         if (!mt_json_list_takes(&list))
             continue;
         mt_json_object_begin(json, NULL);

@@ -229,10 +229,9 @@ void mt_text_table_add_wrapped(struct mt_buf *out, const char *text, size_t colu
     size_t most = screen < MT_TEXT_COLUMNS ? screen : MT_TEXT_COLUMNS;
     struct mt_buf safe = {0};
     bool first = true;
-    const char *at;
 
     mt_buf_add_printable_text(&safe, text);
-    for (at = safe.data; at && *at; at += *at == ' ') {
+    for (const char *at = safe.data; at && *at; at += *at == ' ') {
         size_t length = unbroken_length(at), columns = mt_text_columns(at, length);
 
         if (!first && column + 1 + columns > most) {

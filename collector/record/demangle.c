@@ -13,10 +13,9 @@ static void find_library(struct mt_demangler *demangler)
 {
     static const char *const names[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1"};
     void *symbol = NULL;
-    size_t i;
 
     demangler->tried = 1;
-    for (i = 0; i < MT_ARRAY_LEN(names) && !symbol; i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(names) && !symbol; i++) {
         demangler->library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
         if (!demangler->library)
             continue;

@@ -69,9 +69,7 @@ static bool is_of(const char *entry, const char *name)
 
 static const char *value_of(const struct block *block, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < block->inherited_count; i++)
+    for (size_t i = 0; i < block->inherited_count; i++)
         if (is_of(block->inherited[i], name))
             return block->inherited[i] + strlen(name) + 1;
     return NULL;

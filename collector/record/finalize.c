@@ -174,13 +174,12 @@ static enum mt_status look_at_frame(struct stack_finalizer *self, uint32_t id)
     struct mt_native_frame native;
     struct mt_native_name name = {.count = 0};
     enum mt_status status = MT_OK;
-    size_t i;
 
     frame->first = (uint32_t)self->expanded_count;
     frame->is_native = frame_is_native_address(self->from, id, &native);
     if (frame->is_native)
         status = mt_native_names_get(self->names, &native, &name);
-    for (i = 0; i < name.count && status == MT_OK; i++)
+    for (size_t i = 0; i < name.count && status == MT_OK; i++)
         status = add_place(self, &name.places[i]);
     if (status == MT_OK && name.count == 0)
         status = add_as_it_is(self, &self->from->frames[id]);
@@ -195,14 +194,13 @@ static enum mt_status look_at_frame(struct stack_finalizer *self, uint32_t id)
 static enum mt_status look_at_frames(struct stack_finalizer *self, size_t depth)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
     if (mt_grow(&self->frames, &self->frame_capacity, self->from->frame_count,
                 sizeof *self->frames))
         return MT_ERR_MEMORY;
     for (; self->frame_count < self->from->frame_count; self->frame_count++)
         self->frames[self->frame_count] = (struct frame_names){0};
-    for (i = 0; i < depth && status == MT_OK; i++)
+    for (size_t i = 0; i < depth && status == MT_OK; i++)
         if (!self->frames[self->path[i]].count)
             status = look_at_frame(self, self->path[i]);
     return status;
@@ -271,12 +269,10 @@ static enum mt_status add_frames(struct stack_finalizer *self, size_t begin, siz
                                  uint32_t *stack)
 {
     enum mt_status status = MT_OK;
-    uint32_t k;
-    size_t i;
 
-    for (i = begin; i < end; i++) {
+    for (size_t i = begin; i < end; i++) {
         const struct frame_names *frame = frame_at(self, i);
-        for (k = 0; k < frame->count && status == MT_OK; k++)
+        for (uint32_t k = 0; k < frame->count && status == MT_OK; k++)
             status = push(self, &self->expanded[frame->first + k], stack);
     }
     return status;
@@ -361,9 +357,8 @@ static enum mt_status read_symbols(struct mt_source *source, struct mt_error *er
 static bool has_native_frames(const struct mt_symbols *symbols)
 {
     struct mt_native_frame native;
-    uint32_t i;
 
-    for (i = 0; i < symbols->frame_count; i++)
+    for (uint32_t i = 0; i < symbols->frame_count; i++)
         if (frame_is_native_address(symbols, i, &native))
             return true;
     return false;
@@ -397,13 +392,12 @@ static enum mt_status copy_events(struct rewriting *self, struct mt_error *error
     const struct mt_symbols_copy copy = symbols_copy(self);
     struct mt_event_batch batch;
     enum mt_status status;
-    size_t i;
 
     while ((status = mt_source_next(self->source, &batch, error)) == MT_OK) {
         status = mt_symbols_copy_tables(&copy);
         if (status != MT_OK)
             return host_error(error, status);
-        for (i = 0; i < batch.count && status == MT_OK; i++)
+        for (size_t i = 0; i < batch.count && status == MT_OK; i++)
             status = copy_event(self, batch.events[i], error);
         if (status != MT_OK)
             return status;

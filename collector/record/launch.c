@@ -229,14 +229,13 @@ static void be_witness(int ask, int answer, pid_t parent)
 {
     sigset_t all;
     char byte;
-    int fd;
 
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "signal-witness");
     forget_command_line();
-    for (fd = 0; fd < 256; fd++)
+    for (int fd = 0; fd < 256; fd++)
         if (fd != ask && fd != answer)
             close(fd);
     (void)!chdir("/");

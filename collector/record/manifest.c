@@ -159,10 +159,8 @@ static enum mt_status add_lines(struct mt_strings *paths, const struct mt_buf *t
 static enum mt_status copy_paths(const struct mt_strings *paths, struct mt_arena *arena,
                                  char ***traces)
 {
-    uint32_t i;
-
     *traces = mt_arena_array(arena, (size_t)paths->count + 1, sizeof(char *));
-    for (i = 0; *traces && i < paths->count; i++) {
+    for (uint32_t i = 0; *traces && i < paths->count; i++) {
         (*traces)[i] = mt_arena_text(arena, paths->texts[i], paths->lengths[i]);
         if (!(*traces)[i])
             return MT_ERR_MEMORY;

@@ -37,11 +37,9 @@ struct mt_native_names *mt_native_names_new(int64_t recorded_unix_s)
 
 void mt_native_names_free(struct mt_native_names *names)
 {
-    size_t i;
-
     if (!names)
         return;
-    for (i = 0; i < names->count; i++)
+    for (size_t i = 0; i < names->count; i++)
         mt_code_file_close(names->modules[i].file);
     free(names->modules);
     mt_demangler_release(&names->demangler);
@@ -74,9 +72,8 @@ static enum mt_native_role role_of_module(const char *path)
         {"libmemtrace-cuda.so", MT_NATIVE_DRIVER}, /* it replaces entry points of the driver */
     };
     const char *name = base_name(path);
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(known); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(known); i++)
         if (begins_with(name, known[i].prefix))
             return known[i].role;
     return MT_NATIVE_PLAIN;
@@ -123,9 +120,8 @@ static bool is_interpreter(const char *function)
 {
     static const char *const loops[] = {"_PyEval_EvalFrame", "_PyEval_Vector", "PyEval_EvalFrameEx",
                                         "_TAIL_CALL_"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(loops); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(loops); i++)
         if (begins_with(function, loops[i]))
             return true;
     return false;
@@ -137,7 +133,6 @@ enum mt_status mt_native_names_get(struct mt_native_names *names,
     struct mt_native_position place;
     struct module *module;
     enum mt_status status;
-    size_t i;
 
     name->count = 0;
     name->role = MT_NATIVE_PLAIN;
@@ -149,7 +144,7 @@ enum mt_status mt_native_names_get(struct mt_native_names *names,
     name->role = module->role;
     if (module->file)
         name->count = mt_code_file_positions(module->file, place.address, name->places);
-    for (i = 0; i < name->count; i++) {
+    for (size_t i = 0; i < name->count; i++) {
         if (!name->places[i].file)
             name->places[i].file = module->label;
         if (is_interpreter(name->places[i].function))
@@ -160,10 +155,8 @@ enum mt_status mt_native_names_get(struct mt_native_names *names,
 
 void mt_native_names_count(const struct mt_native_names *names, struct mt_native_counts *counts)
 {
-    size_t i;
-
     *counts = (struct mt_native_counts){.modules = (uint32_t)names->count};
-    for (i = 0; i < names->count; i++) {
+    for (size_t i = 0; i < names->count; i++) {
         enum mt_code_file_state state = names->modules[i].state;
         counts->changed += state == MT_CODE_CHANGED;
         counts->missing += state == MT_CODE_MISSING;

@@ -35,12 +35,11 @@ static bool visit_pattern(const struct copy_search *search, const char *folder, 
     struct mt_buf pattern = {0};
     glob_t found = {0};
     bool done = false;
-    size_t i;
 
     mt_buf_add(&pattern, folder, length);
     mt_buf_add(&pattern, rest, strlen(rest) + 1);
     if (!pattern.failed && glob(pattern.data, 0, NULL, &found) == 0)
-        for (i = found.gl_pathc; i > 0 && !done; i--) /* the highest version first */
+        for (size_t i = found.gl_pathc; i > 0 && !done; i--) /* the highest version first */
             done = search->visit(search->context, found.gl_pathv[i - 1]);
     globfree(&found);
     mt_buf_release(&pattern);
@@ -55,9 +54,8 @@ static bool visit_packages(const struct copy_search *search, const char *interpr
         "/../lib/python3*/*-packages/nvidia/cuda_cupti/lib/libcupti.so.1*",
         "/../lib/libcupti.so.1*"};
     const char *slash = strrchr(interpreter, '/');
-    size_t i;
 
-    for (i = 0; slash && i < MT_ARRAY_LEN(rests); i++)
+    for (size_t i = 0; slash && i < MT_ARRAY_LEN(rests); i++)
         if (visit_pattern(search, interpreter, (size_t)(slash - interpreter), rests[i]))
             return true;
     return false;
@@ -79,10 +77,9 @@ static bool visit_toolkits(const struct copy_search *search)
                                         "/targets/*/lib/libcupti.so.1*"};
     const char *folders[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda",
                              "/usr/local/cuda-*"};
-    size_t i, k;
 
-    for (i = 0; i < MT_ARRAY_LEN(folders); i++)
-        for (k = 0; folders[i] && *folders[i] && k < MT_ARRAY_LEN(rests); k++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(folders); i++)
+        for (size_t k = 0; folders[i] && *folders[i] && k < MT_ARRAY_LEN(rests); k++)
             if (visit_pattern(search, folders[i], strlen(folders[i]), rests[k]))
                 return true;
     return false;
@@ -94,9 +91,8 @@ static bool visit_names(const struct copy_search *search)
                                         "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5",
                                         "libcupti.so.11.4", "libcupti.so.11.3", "libcupti.so.11.2",
                                         "libcupti.so.11.1", "libcupti.so.11.0", "libcupti.so"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(names); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++)
         if (search->visit(search->context, names[i]))
             return true;
     return false;

@@ -131,12 +131,11 @@ static bool has_stack(const char *path)
     struct mt_event_batch batch;
     struct mt_error error;
     bool found = false;
-    size_t i;
 
     if (mt_trace_open(path, &source, &error) != MT_OK)
         return false;
     while (!found && mt_source_next(source, &batch, &error) == MT_OK)
-        for (i = 0; i < batch.count && !found; i++) {
+        for (size_t i = 0; i < batch.count && !found; i++) {
             const struct mt_symbols *symbols = &source->symbols;
             uint32_t stack = batch.events[i].stack, frame;
             if (batch.events[i].kind != MT_EVENT_ALLOC || stack >= symbols->stack_count)
@@ -183,9 +182,8 @@ static bool record_python(const char *library, char *said, size_t capacity)
     struct mt_arena arena = {0};
     char **environment;
     bool found;
-    int opened;
+    int opened = make_folder(folder);
 
-    opened = make_folder(folder);
     if (opened < 0) {
         snprintf(said, capacity, "cannot create a temporary folder: %s", strerror(errno));
         return false;

@@ -168,14 +168,12 @@ static bool read_one(struct mt_program *program)
 
 void mt_program_look(const char *name, struct mt_program *program)
 {
-    int depth;
-
     memset(program, 0, sizeof *program);
     program->kind = find(name, program->path);
     if (program->kind != MT_PROGRAM_DYNAMIC)
         return;
     memcpy(program->binary, program->path, sizeof program->path);
-    for (depth = 0; depth < MAX_SCRIPTS && read_one(program); depth++) {
+    for (int depth = 0; depth < MAX_SCRIPTS && read_one(program); depth++) {
         program->kind = look_at_file(program->binary);
         if (program->kind == MT_PROGRAM_DYNAMIC)
             continue;

@@ -76,7 +76,6 @@ static void read_all(struct code_units *self, Dwfl_Module *module)
 {
     struct code_unit unit = {NULL, 0};
     Dwarf_Addr reach = 0;
-    size_t i;
 
     self->are_read = true;
     while ((unit.die = dwfl_module_nextcu(module, unit.die, &unit.bias)) != NULL)
@@ -84,7 +83,7 @@ static void read_all(struct code_units *self, Dwfl_Module *module)
             break;
     if (self->count)
         qsort(self->ranges, self->count, sizeof *self->ranges, by_begin);
-    for (i = 0; i < self->count; i++)
+    for (size_t i = 0; i < self->count; i++)
         self->ranges[i].reach = reach = mt_max_u64(reach, self->ranges[i].end);
 }
 
@@ -491,11 +490,10 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
 {
     struct scopes scopes = {.count = 0};
     const struct code_unit unit = unit_at(file, address);
-    size_t i;
 
     if (unit.die)
         find_scopes(unit.die, address - unit.bias, &scopes);
-    for (i = 0; i < scopes.count; i++) {
+    for (size_t i = 0; i < scopes.count; i++) {
         places[i] = (struct mt_code_position){.function = function_name(file, &scopes.dies[i])};
         if (i > 0)
             set_call_place(file, unit.die, &scopes.dies[i], &places[i - 1]);
@@ -509,13 +507,13 @@ size_t mt_code_file_positions(struct mt_code_file *file, uint64_t address,
                               struct mt_code_position places[MT_MAX_CODE_POSITIONS])
 {
     const struct code_unit no_unit = {NULL, 0};
-    size_t count, i;
+    size_t count;
     const char *name;
 
     mt_arena_release(&file->texts);
     count = dwarf_places(file, address, places);
     if (count && places[0].function) {
-        for (i = 1; i < count; i++)
+        for (size_t i = 1; i < count; i++)
             if (!places[i].function)
                 places[i].function = "?";
         return count;

@@ -208,11 +208,10 @@ static enum mt_status add_batch(struct summing *summing, const struct mt_event_b
                                 struct mt_trace_summary *summary)
 {
     enum mt_status status = learn_heaps(summing);
-    size_t i;
 
     if (!summary->events)
         summary->begin_ns = batch->events[0].t_ns;
-    for (i = 0; i < batch->count && status == MT_OK; i++) {
+    for (size_t i = 0; i < batch->count && status == MT_OK; i++) {
         mt_lost_events_add(&summing->lost, &batch->events[i]);
         count_xla(summing, &batch->events[i]);
         status = add_event(summing, &batch->events[i]);
@@ -227,10 +226,9 @@ static void name_lost(const struct summing *summing, struct mt_trace_summary *su
 {
     const struct mt_lost_events *lost = &summing->lost;
     const size_t most = MT_ARRAY_LEN(summary->lost);
-    size_t i;
 
     summary->lost_count = mt_min_u64(lost->count, most);
-    for (i = 0; i < lost->count; i++) {
+    for (size_t i = 0; i < lost->count; i++) {
         struct mt_lost_text *text = &summary->lost[mt_min_u64(i, most - 1)];
         const char *why =
             i < most ? mt_lost_events_why(lost, i, &summing->source->symbols) : "other reasons";
@@ -375,9 +373,8 @@ static void sleep_ms(unsigned ms)
 static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     enum mt_status status;
-    unsigned waited_ms;
 
-    for (waited_ms = 0;; waited_ms += LOOK_AGAIN_MS) {
+    for (unsigned waited_ms = 0;; waited_ms += LOOK_AGAIN_MS) {
         if (!mt_recover_is_needed(end->path))
             return MT_OK; /* the trace may have been closed during the wait */
         status = mt_recover(end->path, options->unfinished, &end->recovery, &end->error);

@@ -69,7 +69,7 @@ static bool is_plain(char c)
 void mt_command_word(char *const *command, char *word, size_t capacity)
 {
     const char *name = base_name(command[0]), *script;
-    size_t length, i;
+    size_t length;
 
     if (is_interpreter(name) && (script = python_program(command + 1)))
         name = script;
@@ -77,7 +77,7 @@ void mt_command_word(char *const *command, char *word, size_t capacity)
     if (length > 3 && !strcmp(name + length - 3, ".py"))
         length -= 3;
     length = length < capacity ? length : capacity - 1;
-    for (i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++)
         word[i] = is_plain(name[i]) && (i || name[i] != '.') ? name[i] : '_';
     word[length] = '\0';
     if (!length)

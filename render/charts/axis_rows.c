@@ -30,9 +30,8 @@ void mt_time_axis_draw_step_tints(struct mt_drawing *drawing, const struct mt_ti
                                   const struct mt_device_report *device, const struct mt_box *plot)
 {
     const struct mt_paint tint = {.fill = MT_COLOR_STEP_TINT};
-    uint32_t i;
 
-    for (i = 0; i < device->step_count; i += 2) {
+    for (uint32_t i = 0; i < device->step_count; i += 2) {
         double left = step_left(axis, &device->steps[i]);
         double right = step_right(axis, &device->steps[i]);
 
@@ -46,9 +45,8 @@ void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_t
 {
     const struct mt_paint line = {.stroke = MT_COLOR_AXIS, .dotted = true};
     double last = -HUGE_VAL;
-    uint32_t i;
 
-    for (i = 0; i < device->step_count; i++) {
+    for (uint32_t i = 0; i < device->step_count; i++) {
         double x = step_left(axis, &device->steps[i]);
 
         if (x - last < TINT_MIN || step_right(axis, &device->steps[i]) - x < TINT_MIN)
@@ -73,11 +71,10 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
     double width = cell->right - cell->left;
     enum mt_color ink =
         cell->fill == MT_COLOR_PANEL ? MT_COLOR_MUTED : mt_theme_text_on(cell->fill);
-    size_t i;
 
     mt_draw_rect(drawing, cell->left, y, fmax(width, 0.5), MT_ROW_HEIGHT, &paint, cell->title,
                  cell->role);
-    for (i = 0; i < MT_ARRAY_LEN(cell->names) && cell->names[i]; i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cell->names) && cell->names[i]; i++) {
         if (strnlen(cell->names[i], MAX_NAME) == MAX_NAME ||
             1.05 * mt_text_width(cell->names[i], MT_SIZE_CELL, MT_REGULAR) + 4 > width)
             continue;
@@ -202,9 +199,8 @@ struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *te
 {
     struct mt_axis_name *name;
     unsigned unknown = 0;
-    uint32_t i;
 
-    for (i = 0; i < axis->name_count; i++) {
+    for (uint32_t i = 0; i < axis->name_count; i++) {
         if (!strcmp(axis->names[i].text, text))
             return &axis->names[i];
         unknown += !mt_phase_short_name(axis->names[i].text);
@@ -275,9 +271,8 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
     const struct mt_report *report = axis->report;
     double least = axis->row_count > MANY_PHASES ? 3 : 0, filled = axis->left;
     struct crowd crowd = {0, 0, 0};
-    uint32_t i;
 
-    for (i = 0; axis->row_count && i < report->phase_count; i++) {
+    for (uint32_t i = 0; axis->row_count && i < report->phase_count; i++) {
         const struct mt_phase *phase = &report->phases[i];
         double left, right;
 
@@ -308,13 +303,12 @@ void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_a
                                        : "time since first event";
     double x = axis->left;
     size_t count = 0;
-    uint32_t i;
 
     if (axis->rest && *axis->rest)
         words = mt_arena_printf(&drawing->arena, "%s · %s", words, axis->rest);
     x += 36 + mt_chart_frame_text(drawing, x, y, words, 12.5, MT_REGULAR, MT_COLOR_MUTED,
                                   MT_ANCHOR_START, "axis-name");
-    for (i = 0; i < axis->name_count; i++) {
+    for (uint32_t i = 0; i < axis->name_count; i++) {
         const struct mt_axis_name *name = &axis->names[i];
         const char *short_name = mt_phase_short_name(name->text), *text = name->text;
 

@@ -496,9 +496,8 @@ void mt_block_stack_outline(const struct mt_block_stack *stack)
 {
     struct mt_paint line = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.2};
     struct mt_point *points = points_for(stack);
-    uint32_t count;
+    uint32_t count = trace(stack, NULL, points);
 
-    count = trace(stack, NULL, points);
     /* A line that moves in every column would hide everything else. */
     if (count > stack->column_count)
         line.stroke_width = 0.4;

@@ -191,9 +191,7 @@ double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, cons
 /* Returns true if all notes fit next to their values. */
 static bool notes_fit(const struct mt_tile *tiles, size_t count, double width)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         double value = mt_text_room(tiles[i].value, SIZE_VALUE, MT_SEMIBOLD);
         double note = mt_text_room(tiles[i].note, SIZE_LABEL, MT_REGULAR);
 
@@ -243,9 +241,8 @@ double mt_chart_frame_tiles(struct mt_drawing *drawing, double y, const struct m
         (drawing->width - 2 * MT_MARGIN - TILE_GAP * (double)(count - 1)) / (double)count;
     bool beside = notes_fit(tiles, count, width);
     double height = beside ? 50 : 68;
-    size_t i;
 
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         draw_tile(drawing, MT_MARGIN + (double)i * (width + TILE_GAP), y, width, height, &tiles[i],
                   beside);
     return y + height;
@@ -255,9 +252,8 @@ void mt_chart_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *p
                               const struct mt_ticks *ticks, uint64_t top)
 {
     struct mt_paint line = {.stroke = MT_COLOR_GRID};
-    size_t i;
 
-    for (i = 0; i < ticks->count; i++) {
+    for (size_t i = 0; i < ticks->count; i++) {
         double share = top ? (double)ticks->ticks[i].value / (double)top : 0;
         double y = plot->y + plot->height * (1 - share);
 
@@ -411,9 +407,7 @@ static bool contains(const char *text, const char *part)
 
 static int known_phase(const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < MT_ARRAY_LEN(known_phases); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(known_phases); i++)
         if (contains(name, known_phases[i].part))
             return (int)i;
     return -1;

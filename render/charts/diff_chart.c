@@ -94,9 +94,8 @@ static struct columns columns_of(const struct diff_layout *layout)
     const struct mt_diff_rows *rows = &layout->view->device->sites;
     uint64_t up = 0, down = 0;
     double bars = layout->table_width > 600 ? 130 : 90, whole;
-    uint32_t i;
 
-    for (i = 0; i < rows->count; i++)
+    for (uint32_t i = 0; i < rows->count; i++)
         if (mt_diff_change(&rows->rows[i]) > 0)
             up = mt_max_u64(up, mt_diff_size(&rows->rows[i]));
         else
@@ -246,9 +245,8 @@ static struct step end_step(const char *name, uint64_t bytes)
 static struct mt_diff_row rest_of(const struct mt_diff_rows *rows, uint32_t first)
 {
     struct mt_diff_row rest = {.label = "others"};
-    uint32_t i;
 
-    for (i = first; i < rows->count; i++) {
+    for (uint32_t i = first; i < rows->count; i++) {
         rest.a_bytes += rows->rows[i].a_bytes;
         rest.b_bytes += rows->rows[i].b_bytes;
         rest.a_blocks += rows->rows[i].a_blocks;
@@ -293,9 +291,8 @@ static void make_steps(struct falls *falls, const struct mt_device_diff *device,
 static void set_range(struct falls *falls)
 {
     uint64_t low = UINT64_MAX, high = 0;
-    uint32_t i;
 
-    for (i = 0; i < falls->count; i++) {
+    for (uint32_t i = 0; i < falls->count; i++) {
         low = mt_min_u64(low, falls->steps[i].to);
         high = mt_max_u64(high, falls->steps[i].to);
     }
@@ -322,10 +319,9 @@ static void draw_axis(struct mt_drawing *drawing, struct falls *falls)
     char text[MT_TICK_TEXT + 1];
     struct mt_ticks ticks;
     uint64_t range = falls->high - falls->low;
-    size_t i;
 
     mt_byte_ticks(&ticks, range, range, (size_t)fmin(fmax(falls->plot.height / 46, 2), 6));
-    for (i = 0; i < ticks.count; i++) {
+    for (size_t i = 0; i < ticks.count; i++) {
         double y = y_of(falls, falls->low + ticks.ticks[i].value);
 
         line.stroke = i ? MT_COLOR_GRID : MT_COLOR_AXIS;
@@ -422,9 +418,8 @@ static void draw_break(struct mt_drawing *drawing, const struct falls *falls, ui
     double left = x_of(falls, index) + falls->column * 0.12, width = falls->column * 0.76;
     double y = falls->plot.y + falls->plot.height - 16;
     struct mt_point points[7];
-    uint32_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(points); i++)
+    for (uint32_t i = 0; i < MT_ARRAY_LEN(points); i++)
         points[i] = (struct mt_point){left + width * i / 6, y + (i % 2 ? 5 : 0)};
     if (falls->low && falls->steps[index].is_end)
         mt_draw_path(drawing, points, MT_ARRAY_LEN(points), false, false, &paint, NULL, "break");
@@ -446,7 +441,7 @@ static void diff_draw_falls(struct mt_drawing *drawing, const struct diff_layout
     const double left = MT_MARGIN + 1.05 * mt_text_width("+750 MiB", MT_SIZE_AXIS, MT_REGULAR) + 9;
     struct falls falls = {
         .plot = {round(left), box->y + TOP_ROOM, 0, box->height - TOP_ROOM - NAME_HEIGHT}};
-    uint32_t i, most;
+    uint32_t most;
 
     falls.plot.width = box->x + box->width - falls.plot.x;
     most = (uint32_t)fmax(falls.plot.width / MIN_COLUMN - 2, 2);
@@ -456,14 +451,14 @@ static void diff_draw_falls(struct mt_drawing *drawing, const struct diff_layout
     falls.plot.width = falls.column * falls.count;
     draw_falls_heading(drawing, &falls, box);
     draw_axis(drawing, &falls);
-    for (i = 0; i < falls.count; i++) {
+    for (uint32_t i = 0; i < falls.count; i++) {
         draw_bar(drawing, &falls, i);
         draw_break(drawing, &falls, i);
         draw_name(drawing, &falls, i);
         if (i + 1 < falls.count)
             draw_link(drawing, &falls, i);
     }
-    for (i = 0; i < falls.count; i++)
+    for (uint32_t i = 0; i < falls.count; i++)
         draw_value(drawing, &falls, i);
 }
 

@@ -46,11 +46,10 @@ static void policies_draw_axis(struct mt_drawing *drawing, const struct policies
     const struct mt_paint grid = {.stroke = MT_COLOR_GRID};
     double bottom = layout->plot.y + layout->plot.height, free_from = 0;
     struct mt_ticks ticks;
-    size_t i;
 
     mt_byte_ticks(&ticks, layout->top, layout->top,
                   (size_t)fmin(fmax(layout->plot.width / 90, 2), 7));
-    for (i = 0; i < ticks.count; i++) {
+    for (size_t i = 0; i < ticks.count; i++) {
         double x = policies_x(layout, ticks.ticks[i].value);
         double half = 0.525 * mt_text_width(ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR);
 
@@ -61,7 +60,7 @@ static void policies_draw_axis(struct mt_drawing *drawing, const struct policies
                             MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "tick-x");
         free_from = x + half + 6;
     }
-    for (i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++)
         mt_chart_frame_text(drawing, layout->columns[i], layout->plot.y - 14,
                             heads[i][drawing->width < MT_NARROW_WIDTH], MT_SIZE_SMALL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_END, "column");
@@ -308,9 +307,7 @@ static void draw_row(struct mt_drawing *drawing, const struct policies_layout *l
 
 static void policies_draw_rows(struct mt_drawing *drawing, const struct policies_layout *layout)
 {
-    uint32_t i;
-
-    for (i = 0; i < layout->rows; i++)
+    for (uint32_t i = 0; i < layout->rows; i++)
         draw_row(drawing, layout, i);
     if (layout->rows < layout->table->row_count)
         mt_chart_frame_text(drawing, MT_MARGIN, layout->plot.y + layout->plot.height + 20,
@@ -327,9 +324,7 @@ struct names {
 
 static bool has_room(const struct names *names, double left, double right, double rise)
 {
-    size_t i;
-
-    for (i = 0; i < names->count; i++)
+    for (size_t i = 0; i < names->count; i++)
         if (names->rise[i] >= rise && names->rise[i] <= rise && left < names->right[i] &&
             right > names->left[i])
             return false;
@@ -394,7 +389,6 @@ static void policies_draw_marks(struct mt_drawing *drawing, const struct policie
     const struct mt_policy_table *table = layout->table;
     struct names names = {.count = 0};
     char n[2][MT_UNITS_TEXT], text[MT_UNITS_TEXT + 20];
-    uint32_t i;
 
     snprintf(text, sizeof text, "lower bound %s", mt_format_bytes(n[0], table->bound_bytes));
     draw_name(drawing, layout, &names, policies_x(layout, table->bound_bytes), text, true);
@@ -403,7 +397,7 @@ static void policies_draw_marks(struct mt_drawing *drawing, const struct policie
               mt_arena_printf(&drawing->arena, "lower bound: %s B",
                               mt_format_count(n[1], table->bound_bytes)),
               "bound");
-    for (i = 0; i < layout->rows; i++)
+    for (uint32_t i = 0; i < layout->rows; i++)
         draw_diamond(drawing, layout, &table->rows[i], layout->plot.y + (i + 0.5) * layout->pitch);
 }
 
@@ -426,9 +420,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_policy_t
 
 static bool any_depends_on_memory(const struct mt_policy_table *table)
 {
-    uint32_t i;
-
-    for (i = 0; i < table->row_count; i++)
+    for (uint32_t i = 0; i < table->row_count; i++)
         if (mt_fit_depends_on_memory(&table->rows[i].fit))
             return true;
     return false;
@@ -569,9 +561,8 @@ static void place_columns(struct mt_drawing *drawing, struct policies_layout *la
 static void set_top(struct policies_layout *layout)
 {
     uint64_t most = 1;
-    uint32_t i;
 
-    for (i = 0; i < layout->table->row_count; i++) {
+    for (uint32_t i = 0; i < layout->table->row_count; i++) {
         most = mt_max_u64(most, layout->table->rows[i].fit.reserved_peak_bytes);
         most = mt_max_u64(most, layout->table->rows[i].fit.high_bytes);
     }

@@ -11,13 +11,11 @@
 void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
                        const struct mt_timeline *timeline, bool by_event)
 {
-    uint32_t i;
-
     memset(axis, 0, sizeof *axis);
     axis->report = report;
     axis->timeline = timeline;
     axis->by_event = by_event;
-    for (i = 0; i < report->phase_count; i++)
+    for (uint32_t i = 0; i < report->phase_count; i++)
         axis->row_count += report->main_phase[i];
 }
 
@@ -90,9 +88,8 @@ static void draw_zigzag(struct mt_drawing *drawing, double x, double y, double h
     const struct mt_paint paint = {.stroke = MT_COLOR_AXIS};
     struct mt_point points[256];
     size_t count = 0;
-    double down;
 
-    for (down = 0; down <= height && count < MT_ARRAY_LEN(points); down += 6, count++) {
+    for (double down = 0; down <= height && count < MT_ARRAY_LEN(points); down += 6, count++) {
         points[count].x = x + (count % 2 ? 2.5 : -2.5);
         points[count].y = y + down;
     }
@@ -108,9 +105,8 @@ void mt_time_axis_draw_folds(struct mt_drawing *drawing, const struct mt_time_ax
                                   .anchor = MT_ANCHOR_MIDDLE,
                                   .vertical = true};
     char length[MT_UNITS_TEXT], label[MT_UNITS_TEXT + 16];
-    uint32_t i;
 
-    for (i = 0; i + 1 < mt_time_axis_spans(axis); i++) {
+    for (uint32_t i = 0; i + 1 < mt_time_axis_spans(axis); i++) {
         const struct mt_span *spans = axis->timeline->spans;
         double left = mt_time_axis_span_right(axis, i), right = mt_time_axis_span_left(axis, i + 1);
 
@@ -159,13 +155,12 @@ static void draw_time_ticks(struct mt_drawing *drawing, const struct mt_time_axi
     double least = (double)timeline->busy_ns * 80 / fmax(drawn_width(axis), 1), free_from = 0;
     uint64_t zero = axis->report->first_t_ns, step = mt_scale_time_step(least), longest, at;
     char label[MT_TICK_TEXT];
-    uint32_t i;
 
     if (!timeline->span_count)
         return;
     longest = timeline->spans[timeline->span_count - 1].end_t_ns;
     longest = longest > zero ? longest - zero : 0;
-    for (i = 0; i < timeline->span_count; i++) {
+    for (uint32_t i = 0; i < timeline->span_count; i++) {
         uint64_t begin = timeline->spans[i].begin_t_ns, end = timeline->spans[i].end_t_ns;
 
         begin = begin > zero ? begin - zero : 0;

@@ -81,9 +81,8 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout
     const struct mt_device_report *device = layout->device;
     double whole = (double)device->allocated_peak.bytes;
     char bytes[MT_UNITS_TEXT];
-    int i;
 
-    for (i = 0; i < layout->layer_count; i++) {
+    for (int i = 0; i < layout->layer_count; i++) {
         const struct mt_timeline_layer *layer = &layout->layers[i];
         double part = (double)layer->peak_bytes / fmax(whole, 1) * width;
 
@@ -406,11 +405,10 @@ static void place_axes(struct mt_timeline_layout *layout)
     uint64_t largest =
         mt_max_u64(layout->device->reserved_peak.bytes, layout->device->allocated_peak.bytes);
     double widest = 0;
-    size_t i;
 
     mt_byte_ticks(&layout->ticks, largest, largest ? layout->top : 0,
                   (size_t)fmin(fmax(layout->plot.height / 36, 2), 7));
-    for (i = 0; i < layout->ticks.count; i++)
+    for (size_t i = 0; i < layout->ticks.count; i++)
         widest =
             fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
     layout->plot.x = round(MT_MARGIN + 1.05 * widest + 9);

@@ -245,9 +245,8 @@ static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_
     bool same = true, fatal = false;
     char wanted[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     const struct mt_oom *oom = device->oom_list;
-    uint32_t i;
 
-    for (i = 0; i < device->oom_count; i++) {
+    for (uint32_t i = 0; i < device->oom_count; i++) {
         same = same && oom[i].request_bytes == oom[0].request_bytes;
         fatal = fatal || oom[i].fatal;
         most = mt_max_u64(most, oom[i].request_bytes);
@@ -267,13 +266,11 @@ static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_
 static double find_room(const struct mt_timeline_layout *layout, const struct flag *flags,
                         size_t count, double width)
 {
-    size_t i;
-
     if (flags[0].x - 12 - width >= layout->plot.x)
         return flags[0].x - 12 - width;
     if (flags[count - 1].x + 12 + width <= right_x(layout))
         return flags[count - 1].x + 12;
-    for (i = 1; i < count; i++)
+    for (size_t i = 1; i < count; i++)
         if (flags[i].x - flags[i - 1].x >= width + 24)
             return flags[i - 1].x + 12;
     return -1;
@@ -284,9 +281,8 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
 {
     const struct mt_text_style style = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_BAD};
-    int detail;
 
-    for (detail = 2; detail >= 0; detail--) {
+    for (int detail = 2; detail >= 0; detail--) {
         const char *text = oom_label(drawing, layout->device, detail);
         double width = 1.05 * mt_text_width(text, style.size, style.weight);
         double x = find_room(layout, flags, count, width);
@@ -304,9 +300,8 @@ static size_t gather_flags(const struct mt_timeline_layout *layout, struct flag 
 {
     const struct mt_oom *ooms = layout->device->oom_list;
     size_t count = 0;
-    uint32_t i;
 
-    for (i = 0; i < layout->device->oom_count; i++) {
+    for (uint32_t i = 0; i < layout->device->oom_count; i++) {
         double x = mt_time_axis_x(&layout->axis, ooms[i].t_ns, ooms[i].event);
 
         if (count && (x - flags[count - 1].x < FLAG_GAP || count == most))
@@ -355,10 +350,9 @@ static struct chunk make_chunk(const struct mt_timeline_layout *layout, uint32_t
                                uint32_t end)
 {
     struct chunk chunk = {layout->columns[first].x, 0, HUGE_VAL, 0, HUGE_VAL, 0};
-    uint32_t i;
 
     /* the line comes from the level of the column before it */
-    for (i = first ? first - 1 : 0; i < end; i++) {
+    for (uint32_t i = first ? first - 1 : 0; i < end; i++) {
         double reserved = mt_timeline_y(layout, layout->columns[i].reserved);
         double allocated = mt_timeline_y(layout, layout->columns[i].bin->allocated);
 
@@ -392,9 +386,8 @@ static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layo
                          const struct chunk *chunks, size_t count)
 {
     bool is_low = layout->plot.height < LOW_PLOT;
-    size_t i;
 
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct chunk *c = &chunks[i];
         struct mt_box line = {c->x, c->reserved_high - 3, c->width,
                               c->reserved_low - c->reserved_high + 6};
@@ -409,9 +402,7 @@ static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layo
 
 static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_layout *layout)
 {
-    uint32_t i;
-
-    for (i = 0; i + 1 < mt_time_axis_spans(&layout->axis); i++) {
+    for (uint32_t i = 0; i + 1 < mt_time_axis_spans(&layout->axis); i++) {
         double left = mt_time_axis_span_right(&layout->axis, i);
         struct mt_box box = {left, layout->plot.y, MT_FOLD_WIDTH, layout->plot.height};
 
@@ -622,9 +613,9 @@ static bool find_unused_room(const struct mt_placer *placer, const struct chunk 
 {
     double best_room = height + 10;
     bool found = false;
-    size_t i, j;
+    size_t j;
 
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         double high = 0, low = HUGE_VAL;
 
         for (j = i; j < count && chunks[j].x < chunks[i].x + width; j++) {
@@ -686,9 +677,8 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
     struct chunk *chunks =
         mt_arena_array(&drawing->arena, layout->column_count + 1, sizeof *chunks);
     struct peaks peaks;
-    size_t count;
+    size_t count = make_chunks(layout, chunks);
 
-    count = make_chunks(layout, chunks);
     mt_placer_init(&placer, &drawing->arena, frame);
     avoid_curves(&placer, layout, chunks, count);
     avoid_folds(&placer, layout);

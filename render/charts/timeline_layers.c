@@ -221,9 +221,8 @@ static uint64_t stacked(const struct mt_timeline_layout *layout, const struct mt
                         int layers)
 {
     uint64_t sum = 0;
-    int i;
 
-    for (i = 0; i < layers; i++)
+    for (int i = 0; i < layers; i++)
         sum += mt_timeline_layer_bytes(layout, bin, i);
     return sum;
 }
@@ -238,7 +237,6 @@ static struct mt_column summarize(const struct mt_timeline_layout *layout, doubl
     double count = timeline->bin_count;
     double first = ceil(from * count - 0.5), end = ceil(to * count - 0.5);
     struct mt_column column = {x, NULL, 0, UINT64_MAX};
-    uint32_t i;
 
     if (end <= first) {
         first = floor((from + to) / 2 * count);
@@ -246,7 +244,7 @@ static struct mt_column summarize(const struct mt_timeline_layout *layout, doubl
     }
     first = fmin(fmax(first, 0), count - 1);
     end = fmin(fmax(end, first + 1), count);
-    for (i = (uint32_t)first; i < (uint32_t)end; i++) {
+    for (uint32_t i = (uint32_t)first; i < (uint32_t)end; i++) {
         if (!column.bin || bins[i].allocated > column.bin->allocated)
             column.bin = &bins[i];
         column.reserved = mt_max_u64(column.reserved, bins[i].reserved_max);
@@ -269,16 +267,14 @@ static double span_position(const struct mt_timeline_layout *layout, uint32_t sp
 
 static void fill_columns(struct mt_timeline_layout *layout)
 {
-    uint32_t span, i;
-
     layout->column_count = 0;
-    for (span = 0; span < mt_time_axis_spans(&layout->axis); span++) {
+    for (uint32_t span = 0; span < mt_time_axis_spans(&layout->axis); span++) {
         double left = round(mt_time_axis_span_left(&layout->axis, span) * 2) / 2;
         double right = mt_time_axis_span_right(&layout->axis, span);
         double from = span_position(layout, span), to = span_position(layout, span + 1);
         uint32_t count = (uint32_t)fmax(1, round((right - left) / layout->column_width));
 
-        for (i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++)
             layout->columns[layout->column_count++] =
                 summarize(layout, left + i * layout->column_width, from + (to - from) * i / count,
                           from + (to - from) * (i + 1) / count);
@@ -289,14 +285,13 @@ static void fill_columns(struct mt_timeline_layout *layout)
 static uint32_t count_changes(const struct mt_timeline_layout *layout)
 {
     uint32_t changes = 0, i;
-    int layer;
 
     for (i = 1; i < layout->column_count; i++) {
         const struct mt_column *a = &layout->columns[i - 1], *b = &layout->columns[i];
 
         if (a->bin == b->bin && a->reserved == b->reserved)
             continue;
-        for (layer = 1; layer <= layout->layer_count; layer++) {
+        for (int layer = 1; layer <= layout->layer_count; layer++) {
             if (!mt_timeline_layer_bytes(layout, b->bin, layer - 1))
                 continue;
             changes += mt_timeline_y(layout, stacked(layout, a->bin, layer)) !=
@@ -386,10 +381,9 @@ static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_lay
                         struct outline *outline)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_UNUSED, .hatched = true};
-    uint32_t i;
 
     outline->count = 0;
-    for (i = 0; i < layout->column_count; i++)
+    for (uint32_t i = 0; i < layout->column_count; i++)
         step_to(outline, layout->columns[i].x, mt_timeline_y(layout, layout->columns[i].reserved));
     draw_area(drawing, layout, outline, &paint, "reserved by the allocator but not in use",
               "area:unused");
@@ -404,10 +398,9 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layo
     double base = layout->plot.y + layout->plot.height;
     char bytes[MT_UNITS_TEXT];
     const char *title;
-    uint32_t i;
 
     outline->count = 0;
-    for (i = 0; i < layout->column_count; i++) {
+    for (uint32_t i = 0; i < layout->column_count; i++) {
         double upper = mt_timeline_y(layout, stacked(layout, layout->columns[i].bin, layer + 1));
         double lower = mt_timeline_y(layout, stacked(layout, layout->columns[i].bin, layer));
 
@@ -449,7 +442,6 @@ static void draw_curves(struct mt_drawing *drawing, const struct mt_timeline_lay
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
     struct outline outline = {NULL, 0};
-    int layer;
 
     if (!layout->column_count)
         return;
@@ -457,7 +449,7 @@ void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timelin
                                     sizeof *outline.points);
     if (layout->device->reserved_peak.bytes)
         draw_unused(drawing, layout, &outline);
-    for (layer = layout->layer_count - 1; layer >= 0; layer--)
+    for (int layer = layout->layer_count - 1; layer >= 0; layer--)
         draw_layer(drawing, layout, layer, &outline);
     draw_curves(drawing, layout, &outline);
 }

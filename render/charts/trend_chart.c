@@ -47,10 +47,8 @@ static void add(struct words *words, const char *text)
 
 static void tell_growth(const struct mt_finding *growth, struct words *words)
 {
-    uint32_t i;
-
     words->head = growth->title;
-    for (i = 0; i < growth->evidence_count; i++)
+    for (uint32_t i = 0; i < growth->evidence_count; i++)
         add(words, growth->evidence[i]);
     words->advice = growth->advice;
     add(words, words->advice);
@@ -163,9 +161,8 @@ static double trend_side_height(struct mt_drawing *drawing, const struct mt_tren
     struct words words = words_of(drawing, &layout->trend);
     struct mt_paragraph head = paragraph_of(0, width, true), text = paragraph_of(0, width, false);
     double height = 3 * ROW + HEAD_PITCH * mt_paragraph_lines(drawing, &head, words.head);
-    uint32_t i;
 
-    for (i = 0; i < words.count; i++)
+    for (uint32_t i = 0; i < words.count; i++)
         height += PART_GAP + TEXT_PITCH * mt_paragraph_lines(drawing, &text, words.texts[i]);
     return height;
 }
@@ -176,13 +173,12 @@ static void trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_la
     struct mt_paragraph head = paragraph_of(layout->side_x, layout->side_width, true);
     struct mt_paragraph text = paragraph_of(layout->side_x, layout->side_width, false);
     double y;
-    uint32_t i;
 
     if (layout->side_width <= 0)
         return;
     y = draw_legend(drawing, layout, layout->side_y) + 10;
     y = mt_paragraph_draw(drawing, &head, y, words.head);
-    for (i = 0; i < words.count; i++) {
+    for (uint32_t i = 0; i < words.count; i++) {
         double room = layout->side_bottom - (y + PART_GAP) + TEXT_PITCH - 4;
 
         if (room < TEXT_PITCH)
@@ -242,9 +238,8 @@ static const char *step_text(struct mt_drawing *drawing, const struct mt_trend_l
 static const struct mt_step_use *highest_step(const struct mt_trend_layout *layout)
 {
     const struct mt_step_use *highest = layout->steps;
-    uint32_t i;
 
-    for (i = 1; i < layout->trend.count; i++)
+    for (uint32_t i = 1; i < layout->trend.count; i++)
         if (layout->steps[i].peak.allocated > highest->peak.allocated)
             highest = &layout->steps[i];
     return highest;
@@ -275,9 +270,8 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layou
          MT_COLOR_LEVEL_PEAK, NULL},
         {"Verdict", verdict_text(trend), verdict_note(drawing, trend), mt_trend_color(trend),
          NULL}};
-    size_t i;
 
-    for (i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++)
         if (!tiles[i].value || !tiles[i].note)
             return y;
     return mt_chart_frame_tiles(drawing, y, tiles, 4);
@@ -288,9 +282,8 @@ static struct mt_trend_column column_of(const struct mt_trend_layout *layout, ui
 {
     struct mt_trend_column column = {
         .first = first, .count = count, .level_min = layout->steps[first].exit.allocated};
-    uint32_t i;
 
-    for (i = first; i < first + count; i++) {
+    for (uint32_t i = first; i < first + count; i++) {
         const struct mt_step_use *step = &layout->steps[i];
         column.level_last = step->exit.allocated;
         column.level_min = mt_min_u64(column.level_min, step->exit.allocated);
@@ -325,9 +318,8 @@ static void make_columns(struct mt_drawing *drawing, struct mt_trend_layout *lay
 static uint64_t largest(const struct mt_trend_layout *layout, uint32_t first)
 {
     uint64_t most = 0;
-    uint32_t i;
 
-    for (i = first; i < layout->trend.count; i++) {
+    for (uint32_t i = first; i < layout->trend.count; i++) {
         most = mt_max_u64(most, layout->steps[i].peak.allocated);
         most = mt_max_u64(most, layout->steps[i].exit.allocated);
         most = mt_max_u64(most, layout->steps[i].peak.reserved);
@@ -357,13 +349,12 @@ static uint64_t axis_bytes(struct mt_trend_layout *layout)
 static bool wants_panel(struct mt_trend_layout *layout)
 {
     const struct mt_trend *trend = &layout->trend;
-    uint32_t i;
 
     if (!trend->has_slope)
         return false;
     layout->level_low = UINT64_MAX;
     layout->level_high = 0;
-    for (i = trend->begin; i < trend->end; i++) {
+    for (uint32_t i = trend->begin; i < trend->end; i++) {
         layout->level_low = mt_min_u64(layout->level_low, layout->steps[i].exit.allocated);
         layout->level_high = mt_max_u64(layout->level_high, layout->steps[i].exit.allocated);
     }
@@ -379,12 +370,11 @@ static bool wants_panel(struct mt_trend_layout *layout)
 static void place_axes(struct mt_trend_layout *layout, uint64_t most)
 {
     double widest = 0;
-    size_t i;
 
     layout->top = (uint64_t)fmin(fmax((double)most * 1.16, 1), 1.8e19);
     mt_byte_ticks(&layout->ticks, most, most ? layout->top : 0,
                   (size_t)fmin(fmax(layout->plot.height / 40, 2), 6));
-    for (i = 0; i < layout->ticks.count; i++)
+    for (size_t i = 0; i < layout->ticks.count; i++)
         widest =
             fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
     if (layout->level.height > 0)

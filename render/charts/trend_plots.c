@@ -269,9 +269,8 @@ static void write_warm_up(struct mt_drawing *drawing, const struct mt_trend_layo
 static bool are_consecutive(const struct mt_trend_layout *layout)
 {
     const struct mt_step_use *steps = layout->steps;
-    uint32_t i;
 
-    for (i = 1; i < layout->trend.count; i++)
+    for (uint32_t i = 1; i < layout->trend.count; i++)
         if (steps[i].step != steps[i - 1].step + 1)
             return false;
     return true;
@@ -314,10 +313,9 @@ static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_la
     uint64_t range = layout->level_high - layout->level_low, top = range + range / 10;
     char head[2 * MT_UNITS_TEXT + 80], text[MT_TICK_TEXT + 1], n[2][MT_UNITS_TEXT];
     struct mt_ticks ticks;
-    size_t i;
 
     mt_byte_ticks(&ticks, range, top, 4);
-    for (i = 0; i < ticks.count; i++) {
+    for (size_t i = 0; i < ticks.count; i++) {
         double y = level_y(layout, (double)layout->level_low + (double)ticks.ticks[i].value);
 
         line.stroke = i ? MT_COLOR_GRID : MT_COLOR_AXIS;
@@ -350,13 +348,11 @@ static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_la
 
 static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
-    uint32_t i;
-
     if (!(layout->level.height > 0))
         return;
     draw_warm_up(drawing, layout, &layout->level);
     draw_level_axis(drawing, layout);
-    for (i = 0; i < layout->column_count; i++) {
+    for (uint32_t i = 0; i < layout->column_count; i++) {
         const struct mt_trend_column *column = &layout->columns[i];
 
         mt_draw_group_begin(drawing,
@@ -374,12 +370,11 @@ static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_l
 void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
     const struct mt_box *lowest = layout->level.height > 0 ? &layout->level : &layout->plot;
-    uint32_t i;
 
     draw_warm_up(drawing, layout, &layout->plot);
     mt_chart_frame_byte_axis(drawing, &layout->plot, &layout->ticks, layout->top);
     write_warm_up(drawing, layout);
-    for (i = 0; i < layout->column_count; i++)
+    for (uint32_t i = 0; i < layout->column_count; i++)
         draw_column(drawing, layout, &layout->columns[i]);
     draw_breaks(drawing, layout);
     draw_reserved(drawing, layout);

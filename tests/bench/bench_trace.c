@@ -38,12 +38,11 @@ static struct capture load(struct mt_source *source)
     struct capture capture = {NULL, 0};
     struct mt_event_batch batch;
     struct mt_error error = {0};
-    size_t i;
 
     while (mt_source_next(source, &batch, &error) == MT_OK) {
         capture.events =
             realloc(capture.events, (capture.count + batch.count) * sizeof *capture.events);
-        for (i = 0; i < batch.count; i++)
+        for (size_t i = 0; i < batch.count; i++)
             if (batch.events[i].kind != MT_EVENT_END)
                 capture.events[capture.count++] = batch.events[i];
     }
@@ -55,9 +54,8 @@ static void write_repeated(struct mt_writer *writer, const struct capture *captu
 {
     uint64_t span = capture->events[capture->count - 1].t_ns - capture->events[0].t_ns + 1000000;
     struct mt_error error = {0};
-    uint64_t seq;
 
-    for (seq = 0; seq < events; seq++) {
+    for (uint64_t seq = 0; seq < events; seq++) {
         struct mt_event event = capture->events[seq % capture->count];
         event.seq = seq;
         event.t_ns += seq / capture->count * span;
@@ -109,7 +107,6 @@ int main(int argc, char **argv)
     struct mt_error error = {0};
     double write_s = 1e9, read_s = 1e9;
     struct capture capture;
-    int round;
 
     if (argc < 2 || !file)
         return 2;
@@ -117,7 +114,7 @@ int main(int argc, char **argv)
     capture = load(source);
     if (!capture.count || !events)
         return 2;
-    for (round = 0; round < 3; round++) {
+    for (int round = 0; round < 3; round++) {
         double seconds = time_writing(fileno(file), source, &capture, events);
         write_s = seconds < write_s ? seconds : write_s;
         seconds = time_reading(fileno(file), events);

@@ -26,9 +26,8 @@ static struct mt_report *analyze(const char *folder, const char *name)
 static inline const struct mt_finding *find(const struct mt_report *report, const char *id)
 {
     const struct mt_device_report *device = &report->devices[0];
-    uint32_t i;
 
-    for (i = 0; i < device->finding_count; i++)
+    for (uint32_t i = 0; i < device->finding_count; i++)
         if (strcmp(device->findings[i].id, id) == 0)
             return &device->findings[i];
     return NULL;

@@ -118,12 +118,11 @@ TEST(every_row_is_equal_but_for_ties)
     struct mt_heap heap;
     uint64_t ties = 0;
     uint32_t lane;
-    size_t i;
 
     mt_device_init(&device, 0, 0, true);
     mt_heap_init(&heap, &device);
     mt_heap_free_list(&heap, 0, &lane);
-    for (i = 0; i < ROWS; i++) {
+    for (size_t i = 0; i < ROWS; i++) {
         if (rows[i].is_free) {
             struct mt_policy *policy = (struct mt_policy *)(void *)&heap;
             uint32_t id = blocks[rows[i].taken_in].handle;
@@ -161,7 +160,6 @@ TEST(ties_cost_little)
     char spelling[160];
     const struct mt_counters *counters;
     uint64_t different = 0, first = 0, largest = 0, peak = 0;
-    size_t i;
 
     mt_device_init(&device, 0, 0, false);
     assert_int_equal(mt_policy_create(cupy,
@@ -170,7 +168,7 @@ TEST(ties_cost_little)
                                       &policy, NULL),
                      MT_OK);
     counters = cupy->counters(policy);
-    for (i = 0; i < ROWS; i++) {
+    for (size_t i = 0; i < ROWS; i++) {
         uint64_t total, error;
         mt_device_clear(&device);
         step(cupy, policy, i);

@@ -71,11 +71,10 @@ TEST(the_claim_is_what_a_real_pool_saves)
 static void expect_silence(const char *folder, const char *name, const char *id)
 {
     struct mt_report *report = analyze(folder, name);
-    uint32_t i, j;
 
-    for (i = 0; i < report->device_count; i++) {
+    for (uint32_t i = 0; i < report->device_count; i++) {
         const struct mt_device_report *device = &report->devices[i];
-        for (j = 0; j < device->finding_count; j++)
+        for (uint32_t j = 0; j < device->finding_count; j++)
             if (strcmp(device->findings[j].id, id) == 0)
                 fail_msg("%s: %s", name, device->findings[j].title);
     }
@@ -99,9 +98,8 @@ TEST(programs_without_such_blocks_have_no_finding)
         "gpt_ring",    "ddp_rank1", "seq2seq",         "oom_adam",    "leak",
         "streams",     "graph",     "churn",           "churn_ring",  "churn_noframes",
         "churn_gc",    "twogpu",    "resnet50_cap1900"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "pinned-segments");
 }
 
@@ -212,9 +210,8 @@ TEST(programs_without_leak_do_not_grow)
         "churn",          "churn_cap",       "churn_exp_cap",  "churn_gc",     "churn_noctx",
         "churn_noframes", "churn_split_cap", "churn_exp_ring", "churn_ring",   "churn_expandable",
         "ddp_leak_rank0", "ddp_rank0",       "gpt_cap",        "leakval_ring", "resnet50_cap1900"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "growth");
 }
 
@@ -257,13 +254,12 @@ TEST(values_that_end_in_time_are_not_found)
     static const char *const captures[] = {"gpt_default", "seq2seq", "accumulate", "lstm",
                                            "leakval",     "keeps",   "lengths",    "twogpu",
                                            "cache",       "gpt_cap", "ddp_rank0",  "streams"};
-    size_t i;
 
     expect_silence("findings", "kept_clean", "kept-values");
     expect_silence("findings", "names_clean", "kept-values");
     expect_silence("findings", "graph_kept_clean", "kept-values");
     expect_silence("findings", "ahead", "kept-values"); /* the next step reads them */
-    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "kept-values");
 }
 
@@ -306,11 +302,10 @@ TEST(programs_that_release_an_exception_have_no_finding)
 {
     static const char *const captures[] = {"resnet50_cap1900", "resnet50_cap900", "oom_adam",
                                            "churn_split_cap",  "churn_cap",       "seq2seq_cap"};
-    size_t i;
 
     expect_silence("findings", "tried_outside", "exception-holds-frame");
     expect_silence("findings", "stored_text", "exception-holds-frame");
-    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "exception-holds-frame");
 }
 
@@ -405,9 +400,8 @@ TEST(good_settings_are_not_found)
     static const char *const captures[] = {"gpt_expandable", "seq2seq", "leak",   "graph",
                                            "keeps",          "cache",   "twogpu", "gpt_ring",
                                            "gpt_seed2",      "oom_adam"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "allocator-settings");
 }
 
@@ -448,9 +442,8 @@ TEST(texts_of_findings_of_real_runs)
          "2.32 GiB extra is needed only in the first steps: 2.59 GiB, then 276 MiB"},
         {"findings", "warmup", "first-steps",
          "741 MiB extra is needed only in the first steps: 1.06 GiB, then 347 MiB"}};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(list); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(list); i++) {
         struct mt_report *report = analyze(list[i].folder, list[i].name);
         const struct mt_finding *finding = find(report, list[i].id);
         if (!finding)
@@ -510,9 +503,8 @@ TEST(there_are_no_findings_where_nothing_is_wrong)
         {"captures", "gpt_gc", "first-steps", NULL},
         {"captures", "lengths", "first-steps", NULL},
         {"captures", "seq2seq", "first-steps", NULL}};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(list); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(list); i++)
         expect_silence(list[i].folder, list[i].name, list[i].id);
 }
 

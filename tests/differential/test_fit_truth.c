@@ -85,9 +85,8 @@ TEST(runs_under_a_limit_fit_it)
         "churn_cap",       "churn_exp_cap", "churn_gc",   "churn_split_cap",  "churn_noctx",
         "oom_adam",        "gpt_cap",       "gpt_gc",     "gpt_split200_cap", "resnet50_cap1900",
         "resnet50_cap900", "seq2seq_cap",   "streams_cap"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(captures); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
         char name[64];
         json_t *truth;
         uint64_t cap_mib;
@@ -136,11 +135,10 @@ TEST(replays_agree)
     } cases[] = {{"churn", "pytorch"},       {"churn_gc", "pytorch"},
                  {"gpt_split64", "pytorch"}, {"seq2seq", "pytorch:expandable_segments:True"},
                  {"streams", "pytorch:"},    {"twogpu", "pytorch"}};
-    size_t i, d;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         fit(cases[i].capture, cases[i].policy);
-        for (d = 0; d < summary.device_count; d++) {
+        for (size_t d = 0; d < summary.device_count; d++) {
             const struct mt_fit_result *result = &summary.devices[d];
             assert_int_equal(
                 failures_at(cases[i].capture, cases[i].policy, result->device, result->fit_bytes),

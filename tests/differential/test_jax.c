@@ -51,11 +51,10 @@ static void compare(struct against_jax *run, char *next, size_t skipped)
     const uint64_t ours[NUMBERS] = {counters->allocations,  counters->active.now,
                                     counters->active.peak,  run->largest,
                                     counters->reserved.now, run->limit};
-    size_t i;
 
-    for (i = 0; i < skipped; i++)
+    for (size_t i = 0; i < skipped; i++)
         (void)number(&next);
-    for (i = 0; i < NUMBERS; i++)
+    for (size_t i = 0; i < NUMBERS; i++)
         assert_int_equal(ours[i], number(&next));
     run->moments++;
 }

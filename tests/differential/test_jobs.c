@@ -48,14 +48,13 @@ TEST(jobs_do_not_change_the_answer)
         {"replay nowhere.trace -p none -p paged", "exit 3\n"},
     };
     static const unsigned jobs[] = {2, 3, 32, 1000};
-    size_t i, j;
 
-    for (i = 0; i < MT_ARRAY_LEN(commands); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(commands); i++) {
         struct mt_buf one = {0};
         say(commands[i].arguments, 1, &one);
         assert_true(one.length > strlen(commands[i].end));
         assert_string_equal(one.data + one.length - strlen(commands[i].end), commands[i].end);
-        for (j = 0; j < MT_ARRAY_LEN(jobs); j++) {
+        for (size_t j = 0; j < MT_ARRAY_LEN(jobs); j++) {
             struct mt_buf several = {0};
             say(commands[i].arguments, jobs[j], &several);
             assert_string_equal(several.data, one.data);

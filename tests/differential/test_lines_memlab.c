@@ -62,9 +62,7 @@ static uint64_t count_of(size_t record, const char *key)
 
 static struct truth *truth_of(const char *function, uint32_t line)
 {
-    size_t i;
-
-    for (i = 0; i < truth_count; i++)
+    for (size_t i = 0; i < truth_count; i++)
         if (truths[i].line == line && !strcmp(truths[i].function, function))
             return &truths[i];
     assert_true(truth_count < MAX_LINES);
@@ -87,11 +85,11 @@ static void add_record(struct truth *truth, size_t i)
  * since the last record of its function. */
 static int load(void **unused)
 {
-    size_t i, j;
+    size_t j;
 
     (void)unused;
     records = load_records();
-    for (i = 0; i < json_array_size(records); i++) {
+    for (size_t i = 0; i < json_array_size(records); i++) {
         const json_t *record = json_array_get(records, i);
         const char *function = bare(json_string_value(json_object_get(record, "function")));
         struct truth *truth = truth_of(function, (uint32_t)count_of(i, "line"));
@@ -131,15 +129,14 @@ static const struct mt_line_use *line_of(const struct mt_source *source,
                                          const struct truth *truth)
 {
     const struct mt_line_device *device = &table->devices[0];
-    uint32_t f, i;
 
-    for (f = 0; f < device->function_count; f++) {
+    for (uint32_t f = 0; f < device->function_count; f++) {
         const struct mt_line_function *function = &device->functions[f];
 
         if (strcmp(bare(mt_symbols_text(&source->symbols, function->function)), truth->function) ||
             function->origin != MT_ORIGIN_USER)
             continue;
-        for (i = 0; i < function->line_count; i++)
+        for (uint32_t i = 0; i < function->line_count; i++)
             if (source->symbols.frames[function->lines[i].frame].line == truth->line)
                 return &function->lines[i];
     }
@@ -182,10 +179,9 @@ TEST(no_line_that_allocates_is_missing)
 {
     struct mt_line_table table;
     struct mt_source *source;
-    size_t i;
 
     open_table(MEMTRACE_FIXTURES "/captures/lines.pickle.zst", &source, &table);
-    for (i = 0; i < truth_count; i++) {
+    for (size_t i = 0; i < truth_count; i++) {
         bool is_def = (truths[i].line == 20 && !strcmp(truths[i].function, "forward")) ||
                       (truths[i].line == 31 && !strcmp(truths[i].function, "step"));
 

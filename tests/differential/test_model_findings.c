@@ -93,9 +93,7 @@ static struct expected list[] = {
 
 static void expect(const char *name, uint16_t device, const struct mt_finding *finding)
 {
-    size_t i;
-
-    for (i = 0; i < MT_ARRAY_LEN(list); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(list); i++)
         if (!strcmp(list[i].name, name) && !strcmp(list[i].id, finding->id) &&
             list[i].device == device && !strcmp(list[i].title, finding->title)) {
             list[i].seen = true;
@@ -106,9 +104,7 @@ static void expect(const char *name, uint16_t device, const struct mt_finding *f
 
 static bool is_of_them(const char *id)
 {
-    size_t i;
-
-    for (i = 0; i < MT_ARRAY_LEN(kinds); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(kinds); i++)
         if (strcmp(kinds[i], id) == 0)
             return true;
     return false;
@@ -117,10 +113,9 @@ static bool is_of_them(const char *id)
 static void expect_those_of(const char *folder, const char *name)
 {
     struct mt_report *report = analyze(folder, name);
-    uint32_t i, j;
 
-    for (i = 0; i < report->device_count; i++)
-        for (j = 0; j < report->devices[i].finding_count; j++)
+    for (uint32_t i = 0; i < report->device_count; i++)
+        for (uint32_t j = 0; j < report->devices[i].finding_count; j++)
             if (is_of_them(report->devices[i].findings[j].id))
                 expect(name, report->devices[i].device, &report->devices[i].findings[j]);
     mt_report_release(report);
@@ -152,11 +147,9 @@ static uint32_t expect_all_of(const char *folder)
 
 TEST(every_run_has_those_that_it_has)
 {
-    size_t i;
-
     assert_true(expect_all_of("captures") > 40);
     assert_true(expect_all_of("findings") > 30);
-    for (i = 0; i < MT_ARRAY_LEN(list); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(list); i++)
         if (!list[i].seen)
             fail_msg("%s: no %s", list[i].name, list[i].id);
 }
@@ -211,9 +204,8 @@ TEST(a_simulation_claims_nothing)
     struct mt_report *report = NULL;
     struct mt_error error = {0};
     char path[512];
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(names); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         snprintf(path, sizeof path, "%s/findings/%s.pickle.zst", MEMTRACE_FIXTURES, names[i]);
         assert_int_equal(mt_import_open_any(path, &source, &error), MT_OK);
         assert_int_equal(mt_analyze(source, &options, &report, &error), MT_OK);

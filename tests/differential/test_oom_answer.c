@@ -74,7 +74,6 @@ static const struct mt_oom_answer *expect_answer(const char *name, uint64_t own_
 {
     const struct mt_oom_answer *answer;
     uint64_t limit = limit_of(name);
-    uint32_t i;
 
     analyze(name);
     answer = report->devices[0].oom_answer;
@@ -83,7 +82,7 @@ static const struct mt_oom_answer *expect_answer(const char *name, uint64_t own_
     assert_true(answer->way_count >= 2);
     assert_int_equal(answer->ways[0].fit_bytes, own_mib * MT_MIB);
     assert_false(answer->ways[0].same_limit); /* it died under it */
-    for (i = 0; i < answer->way_count; i++)
+    for (uint32_t i = 0; i < answer->way_count; i++)
         expect_way(answer, &answer->ways[i], limit);
     return answer;
 }
@@ -137,9 +136,8 @@ TEST(a_limit_that_is_not_known_well_enough_is_said)
 TEST(runs_without_failure_need_no_answer)
 {
     static const char *const names[] = {"gpt_default", "resnet50_cap1900", "churn_cap"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(names); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
         analyze(names[i]);
         assert_null(report->devices[0].oom_answer);
         finish();

@@ -274,9 +274,8 @@ static void assert_from(const struct mt_explanation *why, const char *site, enum
 TEST(seq2seq_is_explained)
 {
     struct capture loaded = load("seq2seq", NULL);
-    const struct mt_explanation *why;
+    const struct mt_explanation *why = find(&loaded, MT_WHY_PHASE_RAISED_PEAK, "loss", 0);
 
-    why = find(&loaded, MT_WHY_PHASE_RAISED_PEAK, "loss", 0);
     assert_int_equal(why->to_bytes - why->from_bytes, 2900496896 - 2420568064);
     assert_from(why, "train train.py:77", MT_ROLE_ACTIVATIONS, "loss", 480248832);
     why = find(&loaded, MT_WHY_PHASE_RAISED_PEAK, "backward", 0);

@@ -40,9 +40,8 @@ static void check_chart(const struct mt_chart *chart, const struct capture *load
 {
     struct mt_drawing drawing;
     const char *fault;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         chart->draw(loaded->report, device, &sizes[i], &drawing);
         fault = drawing_fault(&drawing);
         if (fault)
@@ -55,16 +54,14 @@ static void check_chart(const struct mt_chart *chart, const struct capture *load
 TEST(pictures_of_captures_are_in_order)
 {
     glob_t found;
-    uint32_t d;
-    size_t i, chart;
 
     assert_int_equal(glob(MEMTRACE_FIXTURES "/captures/*.pickle.zst", 0, NULL, &found), 0);
     assert_true(found.gl_pathc > 40);
-    for (i = 0; i < found.gl_pathc; i++) {
+    for (size_t i = 0; i < found.gl_pathc; i++) {
         struct capture loaded = load(found.gl_pathv[i]);
 
-        for (d = 0; d < loaded.report->device_count; d++) {
-            for (chart = 0; mt_charts[chart]; chart++)
+        for (uint32_t d = 0; d < loaded.report->device_count; d++) {
+            for (size_t chart = 0; mt_charts[chart]; chart++)
                 check_chart(mt_charts[chart], &loaded, &loaded.report->devices[d],
                             found.gl_pathv[i]);
         }
@@ -76,9 +73,7 @@ TEST(pictures_of_captures_are_in_order)
 /* Does any text of the picture equal this one? */
 static bool says(const struct mt_drawing *drawing, const char *text)
 {
-    size_t i;
-
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         if (drawing->ops[i].kind == MT_OP_TEXT && !strcmp(drawing->ops[i].text, text))
             return true;
     }

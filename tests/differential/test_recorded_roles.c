@@ -84,11 +84,10 @@ static void expect_roles(const char *name, const char *key)
     uint64_t recorded[MT_ROLE_COUNT], got[MT_ROLE_COUNT] = {0}, blocks[MT_ROLE_COUNT] = {0};
     uint64_t rest, got_rest = 0;
     json_t *truth = truth_of(name, key);
-    uint32_t i;
 
     roles_of(truth, recorded, &rest);
     json_decref(truth);
-    for (i = 0; i < peak->holding_count; i++) {
+    for (uint32_t i = 0; i < peak->holding_count; i++) {
         const struct mt_holding *holding = &peak->holdings[i];
         got[holding->role] += holding->role_recorded ? holding->requested_bytes : 0;
         blocks[holding->role] += holding->role_recorded ? holding->bytes : 0;

@@ -96,11 +96,10 @@ static void check_all(struct reader *reader, const char *path, struct mt_source 
     uint64_t last_ns = 0;
     uint8_t *uses = calloc((size_t)source->symbols.stack_count + 1, 1);
     enum mt_status status;
-    size_t i;
 
     while ((status = mt_source_next(source, &batch, &error)) == MT_OK) {
         assert_true(batch.count > 0);
-        for (i = 0; i < batch.count; i++) {
+        for (size_t i = 0; i < batch.count; i++) {
             check_event(reader, path, source, &batch.events[i], &spelled);
             assert_true(batch.events[i].t_ns >= last_ns);
             last_ns = batch.events[i].t_ns;
@@ -170,15 +169,14 @@ static size_t check_folder(const char *folder)
     struct reader reader = {NULL, NULL, 0, 0};
     struct mt_buf command = {0};
     struct files files = {.count = 0};
-    size_t i;
 
     find_files(&files, folder);
     mt_buf_printf(&command, "python3 -B '%s/snapshot_events.py'", SCRIPTS);
-    for (i = 0; i < files.count; i++)
+    for (size_t i = 0; i < files.count; i++)
         mt_buf_printf(&command, " '%s'", files.paths[i]);
     reader.script = popen(command.data, "r");
     assert_non_null(reader.script);
-    for (i = 0; i < files.count; i++) {
+    for (size_t i = 0; i < files.count; i++) {
         check_file(&reader, files.paths[i]);
         free(files.paths[i]);
     }

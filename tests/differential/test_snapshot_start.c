@@ -49,13 +49,12 @@ static void replay_all(struct mt_torch *torch, struct sizes *sizes)
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     struct mt_replay_observer observer = {sizes, note_size, NULL};
     struct mt_error error = {.text = ""};
-    uint32_t i;
 
-    for (i = 0; i < torch->device_count; i++)
+    for (uint32_t i = 0; i < torch->device_count; i++)
         sizes->of_device[i] = calloc(torch->devices[i].count + 1, sizeof(uint64_t));
     if (mt_replay_run(&torch->source, &options, &observer, &summary, &error) != MT_OK)
         fail_msg("%s", error.text);
-    for (i = 0; i < summary.device_count; i++)
+    for (uint32_t i = 0; i < summary.device_count; i++)
         assert_true(summary.devices[i].verify.exact);
 }
 
@@ -85,9 +84,7 @@ static struct live *place(struct mt_map *map, struct live *things, size_t *count
 /* Expandable segments are kept as mapped pieces of 2 MiB. */
 static void map_pieces(struct truth *truth, const struct mt_torch_entry *entry, bool there)
 {
-    uint64_t at;
-
-    for (at = 0; at < entry->size_bytes; at += 2 * MT_MIB)
+    for (uint64_t at = 0; at < entry->size_bytes; at += 2 * MT_MIB)
         *place(&truth->segment_at, truth->segments, &truth->segment_count, entry->addr + at) =
             (struct live){entry->addr + at, 2 * MT_MIB, 0, entry->stream, there, true};
 }
@@ -180,9 +177,8 @@ static void check_events(const struct mt_torch *torch, uint32_t device, struct t
                          struct tally *total)
 {
     struct tally tally = {0, 0, 0, 0};
-    size_t i;
 
-    for (i = 0; i < torch->initial_count; i++) {
+    for (size_t i = 0; i < torch->initial_count; i++) {
         const struct mt_event *event = &torch->initial[i];
         assert_true(event->flags & MT_EVENT_INITIAL);
         if (event->device != device)
@@ -234,17 +230,16 @@ static void check_capture(const char *name, struct tally *tally)
 {
     struct mt_torch *torch = open_capture(name);
     struct sizes sizes = {{NULL}, {0}};
-    uint32_t device, i;
 
     if (!torch->source.header.starts_in_middle) {
         replay_all(torch, &sizes);
-        for (device = 0; device < torch->device_count; device++) {
+        for (uint32_t device = 0; device < torch->device_count; device++) {
             size_t count = torch->devices[device].count;
-            for (i = 0; count && i <= CUTS; i++)
+            for (uint32_t i = 0; count && i <= CUTS; i++)
                 check_cut(torch, device, count * i / CUTS, &sizes, tally);
         }
     }
-    for (i = 0; i < torch->device_count; i++)
+    for (uint32_t i = 0; i < torch->device_count; i++)
         free(sizes.of_device[i]);
     mt_source_close(&torch->source);
 }

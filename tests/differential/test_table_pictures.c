@@ -71,14 +71,12 @@ static void check_drawing(const struct mt_drawing *drawing, const char *name)
 TEST(charts_of_every_capture_are_in_order)
 {
     struct mt_drawing drawing;
-    size_t i, s;
-    uint32_t d;
 
-    for (i = 0; i < name_count; i++) {
+    for (size_t i = 0; i < name_count; i++) {
         struct capture loaded = load(names[i], NULL);
 
-        for (d = 0; d < loaded.report->device_count; d++)
-            for (s = 0; s < MT_ARRAY_LEN(sizes); s++) {
+        for (uint32_t d = 0; d < loaded.report->device_count; d++)
+            for (size_t s = 0; s < MT_ARRAY_LEN(sizes); s++) {
                 mt_chart_find("trend")->draw(loaded.report, &loaded.report->devices[d], &sizes[s],
                                              &drawing);
                 check_drawing(&drawing, names[i]);
@@ -141,9 +139,8 @@ TEST(levels_are_those_that_pytorch_counted)
 {
     static const char *const whole[] = {"gpt_default", "gpt_split64", "gpt_round4"};
     struct mt_drawing drawing;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(whole); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(whole); i++) {
         struct capture loaded = load(whole[i], NULL);
 
         mt_chart_find("trend")->draw(loaded.report, &loaded.report->devices[0], &sizes[0],
@@ -156,9 +153,7 @@ TEST(levels_are_those_that_pytorch_counted)
 
 static bool says(const struct mt_drawing *drawing, const char *text)
 {
-    size_t i;
-
-    for (i = 0; i < drawing->op_count; i++)
+    for (size_t i = 0; i < drawing->op_count; i++)
         if (drawing->ops[i].kind == MT_OP_TEXT && strstr(drawing->ops[i].text, text))
             return true;
     return false;
@@ -193,16 +188,15 @@ TEST(growth_is_where_there_is_some)
 TEST(differences_of_captures_are_in_order)
 {
     const struct mt_question at_peak = {.at = MT_AT_PEAK};
-    size_t i, s;
 
-    for (i = 0; i + 1 < name_count; i += 2) {
+    for (size_t i = 0; i + 1 < name_count; i += 2) {
         struct capture a = load(names[i], &at_peak), b = load(names[i + 1], &at_peak);
         struct mt_arena arena = {0};
         struct mt_diff diff;
         struct mt_drawing drawing;
 
         mt_diff_reports(&arena, a.report, b.report, MT_EVERY_DEVICE, &diff);
-        for (s = 0; s < MT_ARRAY_LEN(sizes); s++) {
+        for (size_t s = 0; s < MT_ARRAY_LEN(sizes); s++) {
             const struct mt_diff_view view = {&diff, diff.device_count ? &diff.devices[0] : NULL,
                                               &at_peak};
 
@@ -231,9 +225,8 @@ TEST(rows_are_what_real_runs_counted)
         {"gpt_split64", "pytorch:", "gpt_default"},
         {"gpt_default", "pytorch:expandable_segments=True", "gpt_expandable"},
     };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         struct mt_source *source =
             capture_open(capture_path("captures", cases[i].capture, ".pickle.zst"));
         struct mt_error error = {0};

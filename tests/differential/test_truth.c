@@ -87,9 +87,8 @@ static void read_counters(const struct mt_counters *counters, uint64_t values[VA
     const struct mt_level *const levels[] = {&counters->requested, &counters->allocated,
                                              &counters->active, &counters->reserved,
                                              &counters->inactive_split};
-    size_t i;
 
-    for (i = 0; i < LEVELS / 2; i++) {
+    for (size_t i = 0; i < LEVELS / 2; i++) {
         values[2 * i] = levels[i]->now;
         values[2 * i + 1] = levels[i]->peak;
     }
@@ -191,19 +190,15 @@ struct baseline {
 
 static void count_from(struct baseline *baseline, const json_t *first)
 {
-    size_t key;
-
     memset(baseline, 0, sizeof *baseline);
-    for (key = LEVELS + 1; key < VALUES; key++)
+    for (size_t key = LEVELS + 1; key < VALUES; key++)
         baseline->before[key] = truth_value(first, key);
 }
 
 static bool matches(const json_t *row, const struct baseline *baseline,
                     const uint64_t values[VALUES], const bool checked[VALUES], size_t *wrong)
 {
-    size_t key;
-
-    for (key = 0; key < VALUES; key++) {
+    for (size_t key = 0; key < VALUES; key++) {
         uint64_t wanted = truth_value(row, key);
         if (!checked[key])
             continue;
@@ -251,12 +246,11 @@ static void check_capture(const char *capture, const struct mt_replay_options *o
     struct history history = {0};
     json_t *truth = load_truth(capture), *rows = json_object_get(truth, "rows");
     struct baseline baseline;
-    size_t i;
 
     replay(capture, options, &history, &summary);
     assert_true(json_array_size(rows) > 2);
     count_from(&baseline, json_array_get(rows, 0));
-    for (i = 0; i < json_array_size(rows); i++)
+    for (size_t i = 0; i < json_array_size(rows); i++)
         check_row(capture, i, json_array_get(rows, i), &baseline, &history, checked);
     free(history.states);
     json_decref(truth);
@@ -268,11 +262,10 @@ static const bool everything[VALUES] = {true, true, true, true, true, true, true
 TEST(pytorch_equals_every_truth_row)
 {
     struct mt_replay_options options = {.policy = "pytorch"};
-    size_t i;
 
-    for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
+    for (size_t i = 0; i < sizeof captures / sizeof captures[0]; i++)
         check_capture(captures[i], &options, everything);
-    for (i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
+    for (size_t i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
         check_capture(lost_pools[i], &options, everything);
 }
 
@@ -284,9 +277,8 @@ TEST(the_real_limit_gives_the_same)
         uint64_t limit_mib;
     } cases[] = {{"gpt_gc", 12000},          {"churn_gc", 1600},         {"churn_exp_cap", 1300},
                  {"gpt_split200_cap", 9500}, {"resnet50_cap1900", 1900}, {"streams_cap", 500}};
-    size_t i;
 
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct mt_replay_options options = {.policy = "pytorch",
                                             .limit_bytes = cases[i].limit_mib << 20};
         check_capture(cases[i].capture, &options, everything);
@@ -299,15 +291,14 @@ TEST(recorded_equals_every_truth_row)
 {
     struct mt_replay_options options = {.policy = "recorded"};
     bool checked[VALUES];
-    size_t i, k;
 
-    for (i = 0; i < sizeof captures / sizeof captures[0]; i++) {
-        for (k = 0; k < VALUES; k++)
+    for (size_t i = 0; i < sizeof captures / sizeof captures[0]; i++) {
+        for (size_t k = 0; k < VALUES; k++)
             checked[k] =
                 strcmp(truth_keys[k], "num_alloc_retries") != 0 || !strstr(captures[i], "split");
         check_capture(captures[i], &options, checked);
     }
-    for (i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
+    for (size_t i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
         check_capture(lost_pools[i], &options, everything);
 }
 
@@ -316,10 +307,9 @@ static void keep_peaks_of_the_warm_up(struct baseline *baseline, const json_t *f
                                       const struct history *history)
 {
     uint64_t t_us = (uint64_t)json_integer_value(json_object_get(first, "time_us"));
-    size_t i, key;
 
-    for (i = 0; i < history->count && history->states[i].t_us < t_us; i++)
-        for (key = 1; key < LEVELS; key += 2)
+    for (size_t i = 0; i < history->count && history->states[i].t_us < t_us; i++)
+        for (size_t key = 1; key < LEVELS; key += 2)
             baseline->least[key] = history->states[i].values[key];
 }
 
@@ -327,16 +317,15 @@ TEST(recordings_equal_every_truth_row)
 {
     static const char *const policies[] = {"pytorch", "recorded"};
     static struct mt_replay_summary summary;
-    size_t i, k, row;
 
-    for (i = 0; i < sizeof recordings / sizeof recordings[0]; i++) {
+    for (size_t i = 0; i < sizeof recordings / sizeof recordings[0]; i++) {
         json_t *truth = load_truth_of("recorded", recordings[i]),
                *rows = json_object_get(truth, "rows");
         char file[256];
 
         snprintf(file, sizeof file, "recorded/%s.trace.zst", recordings[i]);
         assert_true(json_array_size(rows) > 10);
-        for (k = 0; k < sizeof policies / sizeof policies[0]; k++) {
+        for (size_t k = 0; k < sizeof policies / sizeof policies[0]; k++) {
             struct mt_replay_options options = {.policy = policies[k], .verify = true};
             struct history history = {0};
             struct baseline baseline = {0};
@@ -345,7 +334,7 @@ TEST(recordings_equal_every_truth_row)
             keep_peaks_of_the_warm_up(&baseline, json_array_get(rows, 0), &history);
             if (k == 0 && !summary.devices[0].verify.exact)
                 fail_msg("%s: %s", file, summary.devices[0].verify.first_difference);
-            for (row = 0; row < json_array_size(rows); row++)
+            for (size_t row = 0; row < json_array_size(rows); row++)
                 check_row(file, row, json_array_get(rows, row), &baseline, &history, everything);
             free(history.states);
         }
@@ -374,9 +363,7 @@ static const struct {
 
 static bool is_decided_by_addresses(const char *capture)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
+    for (size_t i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
         if (strcmp(decided_by_addresses[i].capture, capture) == 0)
             return true;
     }
@@ -387,11 +374,10 @@ TEST(blind_replay_has_every_reserved_level)
 {
     struct mt_replay_options options = {.policy = "pytorch", .blind = true};
     bool checked[VALUES] = {false};
-    size_t i;
 
     checked[6] = checked[7] = true;
     assert_string_equal(truth_keys[6], "reserved");
-    for (i = 0; i < sizeof captures / sizeof captures[0]; i++) {
+    for (size_t i = 0; i < sizeof captures / sizeof captures[0]; i++) {
         if (!is_decided_by_addresses(captures[i]))
             check_capture(captures[i], &options, checked);
     }
@@ -401,9 +387,8 @@ TEST(where_addresses_decide_blind_replay_is_close)
 {
     static struct mt_replay_summary summary;
     struct mt_replay_options options = {.policy = "pytorch", .blind = true};
-    size_t i;
 
-    for (i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
+    for (size_t i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
         const char *capture = decided_by_addresses[i].capture;
         uint64_t real = final_reserved_peak(capture);
         int64_t off;
@@ -419,11 +404,10 @@ static void check_addresses(const char *capture, bool starts_in_middle, bool has
 {
     static struct mt_replay_summary summary;
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
-    size_t d;
 
     replay(capture, &options, NULL, &summary);
     assert_true(summary.device_count > 0);
-    for (d = 0; d < summary.device_count; d++) {
+    for (size_t d = 0; d < summary.device_count; d++) {
         const struct mt_replay_result *result = &summary.devices[d];
         if (!result->verify.exact || result->failed_requests || result->orphan_frees)
             fail_msg("%s device %u: %s", capture, result->device, result->verify.first_difference);
@@ -435,13 +419,11 @@ static void check_addresses(const char *capture, bool starts_in_middle, bool has
 
 TEST(every_address_and_segment_is_as_recorded)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
+    for (size_t i = 0; i < sizeof captures / sizeof captures[0]; i++)
         check_addresses(captures[i], false, false);
-    for (i = 0; i < sizeof rings / sizeof rings[0]; i++)
+    for (size_t i = 0; i < sizeof rings / sizeof rings[0]; i++)
         check_addresses(rings[i], true, false);
-    for (i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
+    for (size_t i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
         check_addresses(lost_pools[i], false, true);
 }
 
@@ -475,9 +457,7 @@ static void check_ring(const char *capture, const char *policy)
 
 TEST(rings_are_exact_from_their_start_on)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof rings / sizeof rings[0]; i++) {
+    for (size_t i = 0; i < sizeof rings / sizeof rings[0]; i++) {
         check_ring(rings[i], "pytorch");
         check_ring(rings[i], "recorded");
     }
@@ -490,10 +470,9 @@ TEST(other_options_predict_real_runs)
     static struct mt_replay_summary summary;
     json_error_t error;
     json_t *cases = json_load_file(MEMTRACE_FIXTURES "/other_options/cases.json", 0, &error);
-    size_t i;
 
     assert_true(json_array_size(cases) >= 19);
-    for (i = 0; i < json_array_size(cases); i++) {
+    for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *one = json_array_get(cases, i);
         const char *trace = json_string_value(json_object_get(one, "trace"));
         uint64_t mib = (uint64_t)json_integer_value(json_object_get(one, "limit_mib"));

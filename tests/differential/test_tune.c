@@ -97,10 +97,8 @@ static void measure(struct mt_source *source, const char *conf, uint64_t limit_b
 /* Every row equals a replay of that setting, and no row dominates another. */
 static void check_front(struct mt_source *source, uint64_t limit_bytes)
 {
-    size_t i, k;
-
     assert_true(summary.front_count > 0);
-    for (i = 0; i < summary.front_count; i++) {
+    for (size_t i = 0; i < summary.front_count; i++) {
         const struct mt_tune_row *row = &summary.front[i];
         uint64_t peak, made;
 
@@ -108,7 +106,7 @@ static void check_front(struct mt_source *source, uint64_t limit_bytes)
         assert_int_equal(row->reserved_peak_bytes, peak);
         assert_int_equal(calls(row), made);
         assert_true(row->serves);
-        for (k = 0; k < i; k++) {
+        for (size_t k = 0; k < i; k++) {
             assert_true(summary.front[k].reserved_peak_bytes < row->reserved_peak_bytes);
             assert_true(calls(&summary.front[k]) > calls(row));
         }
@@ -143,9 +141,8 @@ static void check_that_none_is_missing(struct mt_source *source)
 TEST(no_row_beats_another)
 {
     static const char *const names[] = {"gpt_default", "churn", "twogpu", "streams"};
-    size_t i;
 
-    for (i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct mt_source *source = tune(names[i], 0, false);
         check_front(source, 0);
         check_that_none_is_missing(source);
@@ -157,12 +154,11 @@ TEST(a_limit_asks_for_settings_that_serve)
 {
     const uint64_t limit_bytes = UINT64_C(7) << 30;
     struct mt_source *source = tune("gpt_default", limit_bytes, true);
-    size_t i;
 
     assert_false(summary.current.serves); /* it needs 7,712 MiB */
     assert_int_equal(summary.current.fit_bytes, UINT64_C(7712) << 20);
     check_front(source, limit_bytes);
-    for (i = 0; i < summary.front_count; i++) {
+    for (size_t i = 0; i < summary.front_count; i++) {
         assert_true(calls(&summary.front[summary.best]) <= calls(&summary.front[i]));
         assert_in_range(summary.front[i].fit_bytes, 1, limit_bytes);
     }

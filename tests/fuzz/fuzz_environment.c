@@ -35,9 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size), *at = text, output[] = "MEMTRACE_OUTPUT=/x";
     char *variables[NAMES + 2], **before = environ;
-    size_t i;
 
-    for (i = 0; i < NAMES; i++) { /* one value a line */
+    for (size_t i = 0; i < NAMES; i++) { /* one value a line */
         size_t length = strcspn(at, "\n");
         variables[i] = variable(names[i], at, length);
         at += length + (at[length] != '\0');
@@ -49,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_settings();
     environ = before;
     check_settings();
-    for (i = 0; i < NAMES; i++)
+    for (size_t i = 0; i < NAMES; i++)
         free(variables[i]);
     free(text);
     return 0;

@@ -29,13 +29,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct mt_zstd_frame_info *frames;
     struct mt_source *source = NULL;
     struct mt_error error;
-    size_t count, i;
+    size_t count;
 
     if (mt_trace_open_memory(data, size, &source, &error) != MT_OK)
         return 0;
     read_some(source, UINT32_MAX);
     if (mt_trace_frames(source, &frames, &count, &error) == MT_OK)
-        for (i = 0; i < 4 && source->ops->seek; i++)
+        for (size_t i = 0; i < 4 && source->ops->seek; i++)
             if (source->ops->seek(source, targets[i], i % 2, &error) == MT_OK)
                 read_some(source, 2);
     if (mt_source_rewind(source, &error) == MT_OK)

@@ -45,7 +45,6 @@ static inline struct snapshot_digest digest_snapshot(const void *bytes, size_t l
     struct mt_event_batch batch;
     struct mt_source *source = NULL;
     struct mt_feed *feed = NULL;
-    size_t i;
 
     digest.error.offset = MT_NO_OFFSET;
     digest.status = mt_feed_open_memory(bytes, length, &feed, &digest.error);
@@ -53,7 +52,7 @@ static inline struct snapshot_digest digest_snapshot(const void *bytes, size_t l
         digest.status = mt_torch_open(feed, no_short_cuts, &source, &digest.error);
     mt_feed_close(feed);
     while (source && mt_source_next(source, &batch, &digest.error) == MT_OK) {
-        for (i = 0; i < batch.count; i++)
+        for (size_t i = 0; i < batch.count; i++)
             digest.hash = mt_hash_u64(digest.hash + hash_event(&source->symbols, &batch.events[i]));
         digest.events += batch.count;
     }

@@ -115,13 +115,12 @@ static inline void read_trace(const char *path, struct found *found)
     struct mt_event_batch batch;
     struct mt_source *source;
     enum mt_status status;
-    size_t i;
 
     *found = (struct found){.in_order = true};
     if (mt_trace_open(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     while ((status = mt_source_next(source, &batch, &error)) == MT_OK) {
-        for (i = 0; i < batch.count; i++) {
+        for (size_t i = 0; i < batch.count; i++) {
             const struct mt_event *event = &batch.events[i];
             uint64_t thread = event->addr >> 48;
             if (event->kind == MT_EVENT_ALLOC && thread < MAX_THREADS) {

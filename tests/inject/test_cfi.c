@@ -248,9 +248,8 @@ TEST(test_what_is_no_code)
     char *heap = malloc(16);
     const uintptr_t addresses[] = {
         0, 1, UINTPTR_MAX, (uintptr_t)heap, (uintptr_t)&heap, (uintptr_t)data};
-    size_t i;
 
-    for (i = 0; i < sizeof addresses / sizeof *addresses; i++)
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         assert_int_equal(mt_cfi_find(addresses[i]).base, MT_CFI_NOWHERE);
     free(heap);
 }

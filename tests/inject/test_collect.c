@@ -165,23 +165,21 @@ static void start_threads(void *(*body)(void *), pthread_t *threads, uintptr_t c
 static void eight_threads(void)
 {
     pthread_t threads[8];
-    int i;
 
     start_threads(emit_some, threads, 8);
-    for (i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
 }
 
 TEST(all_of_eight_threads)
 {
     struct found found;
-    int i;
 
     clean();
     assert_int_equal(run_child(eight_threads), 0);
     recover(trace);
     read_trace(trace, &found);
-    for (i = 1; i <= 8; i++)
+    for (int i = 1; i <= 8; i++)
         assert_int_equal(found.allocs[i], 30000);
     assert_int_equal(found.dropped, 0);
     assert_true(found.in_order && found.closed);

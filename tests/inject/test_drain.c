@@ -141,15 +141,14 @@ TEST(slots_are_merged_by_number)
     struct mt_event_batch batch;
     struct mt_source *source;
     struct tape t;
-    uint64_t seq;
 
     open_tape(&t);
-    for (seq = 0; seq < 3000; seq++)
+    for (uint64_t seq = 0; seq < 3000; seq++)
         commit(&t, (uint32_t)(seq * 7 % 11), alloc_of(seq));
     assert_int_equal(pass(&t, MT_DRAIN_LIVE).events, 3000);
     assert_int_equal(pass(&t, MT_DRAIN_LIVE).events, 0);
     source = read_back(&t, &batch);
-    for (seq = 0; seq < 3000; seq++) {
+    for (uint64_t seq = 0; seq < 3000; seq++) {
         assert_int_equal(batch.events[seq].size_bytes, seq);
         assert_int_equal(batch.events[seq].seq, seq);
         assert_int_equal(batch.events[seq].t_ns, 5000000000 + seq); /* a tick is a ns here */

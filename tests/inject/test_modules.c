@@ -129,12 +129,11 @@ TEST(test_other_texts_do_not)
                                             ")",
                                             "ab)"};
     struct mt_native_position place;
-    size_t i;
 
-    for (i = 0; i < sizeof functions / sizeof *functions; i++)
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         assert_false(parse(functions[i], "/lib/a", &place));
     assert_false(parse("+0x10", "", &place));
-    for (i = 0; i < sizeof odd_files / sizeof *odd_files; i++) { /* paths like any other */
+    for (size_t i = 0; i < sizeof odd_files / sizeof *odd_files; i++) { /* paths like any other */
         assert_true(parse("+0x10", odd_files[i], &place));
         assert_int_equal(place.path_length, strlen(odd_files[i]));
         assert_int_equal(place.build_id_bytes, 0);

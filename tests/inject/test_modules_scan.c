@@ -142,9 +142,8 @@ TEST(test_the_header_says_that_there_are_stacks)
 /* A module in which the last native frame lay, before Python came. */
 TEST(test_modules_of_earlier_stacks_are_known)
 {
-    void *library;
+    void *library = dlopen(LIBRARY, RTLD_NOW);
 
-    library = dlopen(LIBRARY, RTLD_NOW);
     assert_non_null(library);
     settings.native_stacks = false;
     has_native = false;
@@ -162,9 +161,8 @@ TEST(test_what_comes_and_goes)
     struct mt_native_position place;
     char path[PATH_MAX];
     void *library;
-    int round;
 
-    for (round = 0; round < 2; round++) {
+    for (int round = 0; round < 2; round++) {
         library = dlopen(LIBRARY, RTLD_NOW);
         assert_non_null(library);
         assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);

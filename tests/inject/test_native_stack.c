@@ -181,9 +181,8 @@ TEST(test_all_shapes_of_frames)
 {
     struct seen *both = calloc(1, sizeof *both);
     struct seen *pair[2] = {both, both};
-    int round;
 
-    for (round = 0; round < 3; round++) { /* the second time from the cache */
+    for (int round = 0; round < 3; round++) { /* the second time from the cache */
         sink = round * 3;
         both->count = 0;
         qsort(pair, 2, sizeof *pair, through_the_library);
@@ -284,9 +283,9 @@ WITHOUT_FRAME_POINTER static void one_way(struct seen *into, unsigned depth)
 TEST(test_a_repeated_walk_gives_the_same)
 {
     struct seen *two = calloc(2, sizeof *two);
-    unsigned calls, round;
+    unsigned calls;
 
-    for (round = 0; round < 4; round++) {
+    for (unsigned round = 0; round < 4; round++) {
         calls = interned_calls;
         one_way(two, 30);
         expect_equal(&two[0]);
@@ -303,10 +302,9 @@ TEST(test_a_repeated_walk_gives_the_same)
 TEST(test_much_is_walked_anew)
 {
     struct seen *both = calloc(1, sizeof *both);
-    unsigned round, depth;
 
-    for (round = 0; round < 2; round++)
-        for (depth = 1; depth < 300; depth++) {
+    for (unsigned round = 0; round < 2; round++)
+        for (unsigned depth = 1; depth < 300; depth++) {
             deep(both, depth);
             expect_equal(both);
         }
@@ -330,10 +328,9 @@ static void *in_thread(void *unused)
 {
     struct seen *both = calloc(1, sizeof *both);
     uintptr_t wrong = 0;
-    int round;
 
     (void)unused;
-    for (round = 0; round < 200; round++) {
+    for (int round = 0; round < 200; round++) {
         with_arguments_on_the_stack(both, round % 5, 1, 2, 3, 4, 5, 6);
         wrong += !is_equal(both);
         if (round % 50 == 49)
@@ -347,11 +344,10 @@ TEST(test_threads_share_what_is_known)
 {
     pthread_t threads[4];
     void *wrong;
-    size_t i;
 
-    for (i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, in_thread, NULL), 0);
-    for (i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(threads[i], &wrong), 0);
         assert_null(wrong);
     }

@@ -119,12 +119,11 @@ static void read_trace(void)
     struct mt_source *source;
     struct mt_event_batch batch;
     enum mt_status status;
-    size_t i;
 
     assert_int_equal(mt_trace_open(trace, &source, &error), MT_OK);
     check_header(&source->header);
     while ((status = mt_source_next(source, &batch, &error)) == MT_OK) {
-        for (i = 0; i < batch.count; i++)
+        for (size_t i = 0; i < batch.count; i++)
             see(source, &batch.events[i]);
     }
     assert_int_equal(status, MT_END);

@@ -31,9 +31,8 @@ TEST(test_what_nobody_looked_at_is_unknown)
     static const char *const texts[] = {
         "",      "2",      "2.11",   "2.11.",   "2.11.0a0", "2.11.0rc1", "2.1.2",     "2.16.0",
         "3.0.0", "1.13.1", "2.11.x", "12.11.0", "2..11.0",  "-2.11.0",   "2.00011.0", "2.11.0 "};
-    size_t i;
 
-    for (i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_null(mt_torch_version_find(texts[i]));
 }
 

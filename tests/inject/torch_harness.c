@@ -142,12 +142,11 @@ void load_package(const char *version, const char *allocator_folder)
                                         "libtorch_cuda.so"};
     char folder[] = "/tmp/memtrace-torch-XXXXXX", from[512], to[512];
     FILE *file;
-    size_t i;
 
     CHECK(mkdtemp(folder));
     snprintf(to, sizeof to, "%s/lib", folder);
     CHECK(mkdir(to, 0700) == 0);
-    for (i = 0; i < sizeof files / sizeof *files; i++) {
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(from, sizeof from, "%s/%s/%s", STANDIN_TORCH,
                  strstr(files[i], "c10_cuda") ? allocator_folder : "lib", files[i]);
         snprintf(to, sizeof to, "%s/lib/%s", folder, files[i]);

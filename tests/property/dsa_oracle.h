@@ -16,10 +16,8 @@ static inline bool oracle_together(const struct mt_buffer *a, const struct mt_bu
 /* No two buffers that are alive at the same time share an address. */
 static inline bool oracle_valid(const struct mt_buffers *buffers, const uint64_t *addresses)
 {
-    size_t i, j;
-
-    for (i = 0; i < buffers->count; i++) {
-        for (j = 0; j < i; j++) {
+    for (size_t i = 0; i < buffers->count; i++) {
+        for (size_t j = 0; j < i; j++) {
             if (oracle_together(&buffers->items[i], &buffers->items[j]) &&
                 addresses[i] < addresses[j] + buffers->items[j].bytes &&
                 addresses[j] < addresses[i] + buffers->items[i].bytes)
@@ -32,9 +30,8 @@ static inline bool oracle_valid(const struct mt_buffers *buffers, const uint64_t
 static inline uint64_t oracle_height(const struct mt_buffers *buffers, const uint64_t *addresses)
 {
     uint64_t height = 0;
-    size_t i;
 
-    for (i = 0; i < buffers->count; i++) {
+    for (size_t i = 0; i < buffers->count; i++) {
         if (addresses[i] + buffers->items[i].bytes > height)
             height = addresses[i] + buffers->items[i].bytes;
     }
@@ -45,9 +42,9 @@ static inline uint64_t oracle_height(const struct mt_buffers *buffers, const uin
 static inline uint64_t oracle_bound(const struct mt_buffers *buffers)
 {
     uint64_t bound = 0, load;
-    size_t i, j;
+    size_t j;
 
-    for (i = 0; i < buffers->count; i++) {
+    for (size_t i = 0; i < buffers->count; i++) {
         uint64_t now = buffers->items[i].begin;
         for (j = 0, load = 0; j < buffers->count; j++) {
             if (buffers->items[j].begin <= now && now < buffers->items[j].end)
@@ -64,11 +61,10 @@ static inline uint64_t oracle_lowest(const struct mt_buffers *buffers, const uin
 {
     uint64_t address = 0;
     bool moved = true;
-    uint32_t i;
 
     while (moved) {
         moved = false;
-        for (i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             const struct mt_buffer *other = &buffers->items[order[i]];
             if (oracle_together(other, &buffers->items[item]) &&
                 address < addresses[order[i]] + other->bytes &&
@@ -110,10 +106,10 @@ enum { ORACLE_MAX_BUFFERS = 10 };
  * plan, and sort them by address. */
 static inline uint64_t oracle_optimum(const struct mt_buffers *buffers)
 {
-    uint32_t order[ORACLE_MAX_BUFFERS], i;
+    uint32_t order[ORACLE_MAX_BUFFERS];
     uint64_t addresses[ORACLE_MAX_BUFFERS] = {0}, best = UINT64_MAX;
 
-    for (i = 0; i < buffers->count; i++)
+    for (uint32_t i = 0; i < buffers->count; i++)
         order[i] = i;
     oracle_search(buffers, order, 0, addresses, &best);
     return best;

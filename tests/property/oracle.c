@@ -123,9 +123,9 @@ void oracle_drop(struct oracle *oracle, size_t at)
 
 void oracle_drop_idle(struct oracle *oracle)
 {
-    size_t first, end;
+    size_t end;
 
-    for (first = 0; first < oracle->count; first = end) {
+    for (size_t first = 0; first < oracle->count; first = end) {
         bool idle = true;
         for (end = first;
              end < oracle->count && oracle->piece[end].segment == oracle->piece[first].segment;
@@ -225,9 +225,7 @@ size_t oracle_alloc(struct oracle *oracle, const struct oracle_request *request)
 
 static size_t find_used(struct oracle *oracle, uint64_t addr, enum oracle_state state)
 {
-    size_t i;
-
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         if (oracle->piece[i].addr == addr && oracle->piece[i].state == state)
             return i;
     }

@@ -41,9 +41,8 @@ static size_t extend(struct oracle *oracle, uint64_t bytes, uint32_t stream, uin
 static uint64_t idle_regions(const struct oracle *oracle)
 {
     uint64_t bytes = 0;
-    size_t i;
 
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         if (oracle->piece[i].state == ORACLE_FREE && oracle_is_whole(oracle, i))
             bytes += oracle->piece[i].size;
     }

@@ -37,12 +37,11 @@ static bool are_halves(const struct oracle *oracle, size_t low)
 static void give_buddy(struct oracle *oracle, size_t at)
 {
     bool joined = true;
-    size_t i;
 
     (void)at;
     while (joined) {
         joined = false;
-        for (i = 0; i < oracle->count && !joined; i++) {
+        for (size_t i = 0; i < oracle->count && !joined; i++) {
             if (!are_halves(oracle, i))
                 continue;
             oracle->piece[i].size *= 2;

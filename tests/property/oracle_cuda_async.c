@@ -49,9 +49,7 @@ static uint64_t last_page(const struct oracle *oracle, uint64_t addr, uint64_t b
 
 static bool lacks_pages(const struct oracle *oracle, const struct oracle_piece *piece)
 {
-    uint64_t page;
-
-    for (page = first_page(oracle, piece->addr);
+    for (uint64_t page = first_page(oracle, piece->addr);
          page <= last_page(oracle, piece->addr, piece->size); page++) {
         if (!mapped[page])
             return true;
@@ -61,9 +59,7 @@ static bool lacks_pages(const struct oracle *oracle, const struct oracle_piece *
 
 static bool is_held(const struct oracle *oracle, uint64_t page)
 {
-    size_t i;
-
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         const struct oracle_piece *piece = &oracle->piece[i];
         if ((piece->state != ORACLE_FREE || piece->list != EVERYBODY) &&
             first_page(oracle, piece->addr) <= page &&
@@ -76,9 +72,7 @@ static bool is_held(const struct oracle *oracle, uint64_t page)
 /* The highest page that is mapped and idle, not from..to; MODEL_PAGES = none. */
 static uint64_t idle_page(const struct oracle *oracle, uint64_t from, uint64_t to)
 {
-    uint64_t page;
-
-    for (page = MODEL_PAGES; page-- > 0;) {
+    for (uint64_t page = MODEL_PAGES; page-- > 0;) {
         if (mapped[page] && (page < from || page > to) && !is_held(oracle, page))
             return page;
     }
@@ -169,10 +163,9 @@ static size_t latest_freed(const struct oracle *oracle, uint64_t list)
 
 static void complete_all(struct oracle *oracle)
 {
-    uint64_t i;
     size_t at;
 
-    for (i = 0; i < oracle->setting[STREAMS_SEEN]; i++) {
+    for (uint64_t i = 0; i < oracle->setting[STREAMS_SEEN]; i++) {
         while ((at = latest_freed(oracle, oracle->setting[SEEN + i])) != ORACLE_NONE)
             give_to_all(oracle, at);
     }
@@ -194,11 +187,10 @@ static void see_stream(struct oracle *oracle, uint64_t list)
 static size_t find_backed(const struct oracle *oracle, uint64_t own, uint64_t bytes)
 {
     size_t at = best_fit(oracle, own, bytes, false);
-    uint64_t i;
 
     if (at == ORACLE_NONE)
         at = best_fit(oracle, EVERYBODY, bytes, true);
-    for (i = 0;
+    for (uint64_t i = 0;
          at == ORACLE_NONE && oracle->setting[GPU] == IDLE && i < oracle->setting[STREAMS_SEEN];
          i++) {
         if (oracle->setting[SEEN + i] != own)

@@ -118,10 +118,9 @@ static size_t take_cub(struct oracle *oracle, const struct oracle_request *reque
 static void give_cub(struct oracle *oracle, size_t at)
 {
     uint64_t cached = 0;
-    size_t i;
 
     oracle->piece[at].filed = ++oracle->clock;
-    for (i = 0; i < oracle->count; i++)
+    for (size_t i = 0; i < oracle->count; i++)
         cached += oracle->piece[i].state == ORACLE_FREE ? oracle->piece[i].size : 0;
     if (oracle->piece[at].list == NOT_CACHED || cached > oracle->setting[CACHED])
         oracle_drop(oracle, at);

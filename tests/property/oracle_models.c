@@ -32,9 +32,7 @@ const struct oracle_rules *const oracle_models[] = {MODELS(POINT_TO) NULL};
 
 const struct oracle_rules *oracle_find(const char *policy)
 {
-    size_t i;
-
-    for (i = 0; oracle_models[i]; i++) {
+    for (size_t i = 0; oracle_models[i]; i++) {
         if (strcmp(oracle_models[i]->policy, policy) == 0)
             return oracle_models[i];
     }

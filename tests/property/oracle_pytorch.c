@@ -164,9 +164,7 @@ static size_t list_pool(const struct oracle *oracle, uint64_t list, uint64_t *ad
 
 static size_t free_at(const struct oracle *oracle, uint64_t addr)
 {
-    size_t i;
-
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         if (oracle->piece[i].addr == addr && oracle->piece[i].state == ORACLE_FREE)
             return i;
     }
@@ -199,7 +197,7 @@ static void release_cached(struct oracle *oracle)
 static bool release_some(struct oracle *oracle, uint64_t list, uint64_t bytes)
 {
     uint64_t wanted = mt_max_u64(bytes, oracle->setting[MAX_SPLIT]), total = 0;
-    size_t at, last, i;
+    size_t at, last;
 
     if (oracle->setting[MAX_SPLIT] == UINT64_MAX || oracle->setting[EXPANDABLE])
         return false;
@@ -210,7 +208,7 @@ static bool release_some(struct oracle *oracle, uint64_t list, uint64_t bytes)
     }
     while (total < wanted) {
         last = ORACLE_NONE;
-        for (i = 0; (i = next_in_set(oracle, list, false, last)) != ORACLE_NONE;)
+        for (size_t i = 0; (i = next_in_set(oracle, list, false, last)) != ORACLE_NONE;)
             last = i;
         if (last == ORACLE_NONE || oracle->piece[last].size < oracle->setting[MAX_SPLIT])
             return false;

@@ -59,13 +59,11 @@ static bool start_pool(struct oracle *oracle)
 /* All free pieces of one list go to another, and merge with what is there. */
 static void hand_over(struct oracle *oracle, uint64_t from, uint64_t to)
 {
-    size_t i;
-
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         if (oracle->piece[i].state == ORACLE_FREE && oracle->piece[i].list == from)
             oracle->piece[i].list = to;
     }
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         if (oracle->piece[i].state == ORACLE_FREE && oracle->piece[i].list == to)
             i = oracle_merge(oracle, i);
     }
@@ -107,11 +105,10 @@ static size_t grow_pool(struct oracle *oracle, uint64_t bytes, uint32_t stream)
 static size_t find_in_pool(struct oracle *oracle, uint64_t bytes, uint32_t stream)
 {
     size_t at = oracle_shortest(oracle, stream, bytes);
-    uint64_t i;
 
-    for (i = 0; i < oracle->setting[USERS] && at == ORACLE_NONE; i++)
+    for (uint64_t i = 0; i < oracle->setting[USERS] && at == ORACLE_NONE; i++)
         at = oracle_shortest(oracle, oracle->setting[USER + i], bytes);
-    for (i = 0; i < oracle->setting[USERS] && at == ORACLE_NONE; i++) {
+    for (uint64_t i = 0; i < oracle->setting[USERS] && at == ORACLE_NONE; i++) {
         hand_over(oracle, oracle->setting[USER + i], stream);
         at = oracle_shortest(oracle, stream, bytes);
     }
@@ -172,12 +169,12 @@ static uint64_t bin_list(uint64_t bin, uint64_t stream)
 static bool add_blocks(struct oracle *oracle, uint64_t bin, uint32_t stream)
 {
     uint64_t bytes = (uint64_t)1 << bin;
-    size_t at, i;
+    size_t at;
 
     if (!oracle_fits_limit(oracle, 128 * bytes))
         return false;
     at = oracle_new_segment(oracle, 128 * bytes, stream, bin_list(bin, stream));
-    for (i = 0; i < 127; i++)
+    for (size_t i = 0; i < 127; i++)
         oracle_cut(oracle, at + i, bytes);
     return true;
 }
@@ -281,9 +278,7 @@ static bool is_empty_superblock(const struct oracle *oracle, size_t at)
 
 static size_t first_of(const struct oracle *oracle, uint64_t owner, uint64_t bytes)
 {
-    size_t i;
-
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         if (oracle->piece[i].state == ORACLE_FREE && oracle->piece[i].list % OWNERS == owner &&
             oracle->piece[i].size >= bytes)
             return i;
@@ -307,9 +302,7 @@ static size_t first_of_global(struct oracle *oracle, uint64_t bytes)
 /* Empty neighbors in the global arena become one. */
 static void join_superblocks(struct oracle *oracle)
 {
-    size_t i;
-
-    for (i = 0; i + 1 < oracle->count;) {
+    for (size_t i = 0; i + 1 < oracle->count;) {
         if (is_empty_superblock(oracle, i) && is_empty_superblock(oracle, i + 1) &&
             oracle->piece[i].list % OWNERS == GLOBAL &&
             oracle->piece[i + 1].list % OWNERS == GLOBAL) {
@@ -324,7 +317,7 @@ static void join_superblocks(struct oracle *oracle)
 static size_t find_in_arena(struct oracle *oracle, uint64_t bytes, uint32_t stream)
 {
     uint64_t owner = 1 + stream, list;
-    size_t at, i;
+    size_t at;
 
     if (bytes > MT_MIB)
         return first_of_global(oracle, bytes);
@@ -335,7 +328,7 @@ static size_t find_in_arena(struct oracle *oracle, uint64_t bytes, uint32_t stre
     if (at == ORACLE_NONE)
         return at;
     list = oracle->piece[at].list;
-    for (i = 0; i < oracle->count; i++) {
+    for (size_t i = 0; i < oracle->count; i++) {
         if (oracle->piece[i].list == list)
             oracle->piece[i].list = owned_by(list, owner);
     }
@@ -345,7 +338,7 @@ static size_t find_in_arena(struct oracle *oracle, uint64_t bytes, uint32_t stre
 static size_t take_arena(struct oracle *oracle, const struct oracle_request *request)
 {
     uint64_t bytes = oracle_steps(request->size, 256);
-    size_t at, i;
+    size_t at;
 
     if (!oracle->setting[ARENA_STARTED]) {
         if (!oracle_fits_limit(oracle, oracle->setting[ARENA]))
@@ -356,7 +349,7 @@ static size_t take_arena(struct oracle *oracle, const struct oracle_request *req
     at = find_in_arena(oracle, bytes, request->stream);
     if (at == ORACLE_NONE) {
         oracle->counters.retries++;
-        for (i = 0; i < oracle->count; i++)
+        for (size_t i = 0; i < oracle->count; i++)
             oracle->piece[i].list = owned_by(oracle->piece[i].list, GLOBAL);
         join_superblocks(oracle);
         at = find_in_arena(oracle, bytes, request->stream);

@@ -30,20 +30,17 @@ static uint64_t overlap(uint64_t addr, uint64_t size, uint64_t other_addr, uint6
 static uint64_t held_within(const struct policy_observer *observer, uint64_t addr, uint64_t size)
 {
     uint64_t bytes = 0;
-    size_t i;
 
-    for (i = 0; i < observer->range_count; i++)
+    for (size_t i = 0; i < observer->range_count; i++)
         bytes += overlap(addr, size, observer->ranges[i].addr, observer->ranges[i].size);
     return bytes;
 }
 
 static void hold(struct policy_observer *observer, uint64_t addr, uint64_t size)
 {
-    size_t i;
-
     if (held_within(observer, addr, size) != 0)
         complain(observer, "the device's memory at %#" PRIx64 " is taken twice", addr);
-    for (i = 0; i < observer->range_count; i++) {
+    for (size_t i = 0; i < observer->range_count; i++) {
         if (observer->ranges[i].addr + observer->ranges[i].size == addr) {
             observer->ranges[i].size += size;
             return;
@@ -57,16 +54,14 @@ static void hold(struct policy_observer *observer, uint64_t addr, uint64_t size)
 
 static void let_go(struct policy_observer *observer, uint64_t addr, uint64_t size)
 {
-    size_t i;
-
     if (held_within(observer, addr, size) != size)
         complain(observer, "memory at %#" PRIx64 " goes back that is not held", addr);
-    for (i = 0; i < observer->count; i++) {
+    for (size_t i = 0; i < observer->count; i++) {
         const struct mt_policy_block *block = &observer->blocks[i].block;
         if (overlap(addr, size, block->addr, block->size_bytes) != 0)
             complain(observer, "the block at %#" PRIx64 " goes back while in use", block->addr);
     }
-    for (i = observer->range_count; i-- > 0;) {
+    for (size_t i = observer->range_count; i-- > 0;) {
         struct observed_range range = observer->ranges[i];
         if (overlap(addr, size, range.addr, range.size) == 0)
             continue;
@@ -105,8 +100,6 @@ static void follow_op(struct policy_observer *observer, const struct mt_device_o
 void observer_took(struct policy_observer *observer, uint64_t size_bytes,
                    const struct mt_policy_block *block)
 {
-    size_t i;
-
     observer_look(observer);
     if (block->size_bytes < size_bytes)
         complain(observer, "the block is shorter than the request");
@@ -115,7 +108,7 @@ void observer_took(struct policy_observer *observer, uint64_t size_bytes,
     if (!observer->unlogged &&
         held_within(observer, block->addr, block->size_bytes) != block->size_bytes)
         complain(observer, "the block at %#" PRIx64 " is not in memory that is held", block->addr);
-    for (i = 0; i < observer->count; i++) {
+    for (size_t i = 0; i < observer->count; i++) {
         const struct mt_policy_block *other = &observer->blocks[i].block;
         if (overlap(block->addr, block->size_bytes, other->addr, other->size_bytes) != 0)
             complain(observer, "blocks at %#" PRIx64 " and %#" PRIx64 " overlap", block->addr,

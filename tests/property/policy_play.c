@@ -117,9 +117,7 @@ static void throw_shape(void)
 /* Sizes that come again and again, once the model's edges are known. */
 static void throw_palette(void)
 {
-    size_t i;
-
-    for (i = 0; i < PALETTE; i++)
+    for (size_t i = 0; i < PALETTE; i++)
         play.shape.palette[i] =
             play.shape.edgy ? mt_max_u64(model.edge[dice_below(&play.dice, ORACLE_EDGES)], 1)
                             : fresh_size();
@@ -223,10 +221,8 @@ static void must(enum mt_status status)
 /* Before the allocator fails, all frees complete. */
 static enum mt_status complete_in_policy(void *unused)
 {
-    size_t i;
-
     (void)unused;
-    for (i = play.observer.count; i-- > 0;) {
+    for (size_t i = play.observer.count; i-- > 0;) {
         struct observed_block held = play.observer.blocks[i];
         if (!held.pending)
             continue;
@@ -244,10 +240,9 @@ static void take(void)
                                         (uint16_t)dice_below(&play.dice, play.shape.pools), 0, 0};
     struct oracle_request asked = {request.size_bytes, request.stream, request.pool};
     struct mt_policy_block block = {0};
-    enum mt_status status;
     size_t at;
+    enum mt_status status = play.observer.ops->alloc(play.policy, &request, &block);
 
-    status = play.observer.ops->alloc(play.policy, &request, &block);
     TELL("%3u take %llu B, stream %u, pool %u: ", play.event,
          (unsigned long long)request.size_bytes, request.stream, request.pool);
     if (status == MT_OK)
@@ -368,10 +363,10 @@ static void run(void)
 
 static void make_symbols(void)
 {
-    uint32_t id, i;
+    uint32_t id;
 
     must(mt_symbols_init(&play.symbols));
-    for (i = 1; i < STREAMS; i++)
+    for (uint32_t i = 1; i < STREAMS; i++)
         must(mt_symbols_stream(&play.symbols, 0x1000 - i, &id));
     must(mt_symbols_pool(&play.symbols, 0, 1, &id)); /* a MemPool */
     must(mt_symbols_pool(&play.symbols, 1, 0, &id)); /* a captured graph */

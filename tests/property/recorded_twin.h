@@ -162,14 +162,13 @@ static inline void twin_outside(struct twin *twin, const struct mt_event *beside
 static inline void twin_before(struct twin *twin, const struct mt_event *event)
 {
     struct twin_truth *truth = &twin->truth[event->device];
-    uint64_t page;
 
     if (event->kind == MT_EVENT_SEGMENT_ALLOC) {
         twin_alloc(twin, event, TWIN_DRIVER, event->addr, event->size_bytes, 0);
         truth->framework += event->size_bytes;
         twin_note(truth);
     }
-    for (page = event->addr;
+    for (uint64_t page = event->addr;
          event->kind == MT_EVENT_SEGMENT_MAP && page < event->addr + event->size_bytes;
          page += TWIN_PAGE) {
         twin_alloc(twin, event, TWIN_VIRTUAL, twin_handle(page), TWIN_PAGE, 0);
@@ -185,13 +184,12 @@ static inline void twin_before(struct twin *twin, const struct mt_event *event)
 static inline void twin_after(struct twin *twin, const struct mt_event *event)
 {
     struct twin_truth *truth = &twin->truth[event->device];
-    uint64_t page;
 
     if (event->kind == MT_EVENT_SEGMENT_FREE) {
         twin_free(twin, event, TWIN_DRIVER, event->addr, event->size_bytes);
         truth->framework -= event->size_bytes;
     }
-    for (page = event->addr;
+    for (uint64_t page = event->addr;
          event->kind == MT_EVENT_SEGMENT_UNMAP && page < event->addr + event->size_bytes;
          page += TWIN_PAGE) {
         twin_free(twin, event, TWIN_MAPPED, page, TWIN_PAGE);

@@ -151,22 +151,20 @@ static void expect_same_text(const struct mt_symbols *a, uint32_t a_id, const st
 
 static void expect_same_tables(const struct mt_symbols *a, const struct mt_symbols *b)
 {
-    uint32_t i;
-
     assert_int_equal(a->stream_count, b->stream_count);
     assert_memory_equal(a->streams, b->streams, a->stream_count * sizeof *a->streams);
     assert_int_equal(a->pool_count, b->pool_count);
     assert_memory_equal(a->pools, b->pools, a->pool_count * sizeof *a->pools);
     assert_int_equal(a->heap_count, b->heap_count);
-    for (i = 0; i < a->heap_count; i++)
+    for (uint32_t i = 0; i < a->heap_count; i++)
         expect_same_text(a, a->heaps[i].name, b, b->heaps[i].name);
     assert_int_equal(a->thread_count, b->thread_count);
-    for (i = 0; i < a->thread_count; i++) {
+    for (uint32_t i = 0; i < a->thread_count; i++) {
         expect_same_text(a, a->threads[i].name, b, b->threads[i].name);
         assert_int_equal(a->threads[i].os_id, b->threads[i].os_id);
     }
     assert_int_equal(a->device_count, b->device_count);
-    for (i = 0; i < a->device_count; i++) {
+    for (uint32_t i = 0; i < a->device_count; i++) {
         expect_same_text(a, a->devices[i].name, b, b->devices[i].name);
         assert_int_equal(a->devices[i].total_memory_bytes, b->devices[i].total_memory_bytes);
     }
@@ -183,9 +181,7 @@ static bool is_native(const struct mt_symbols *symbols, uint32_t frame)
 static void expect_same_stack(const struct mt_symbols *a, uint32_t a_id, const struct mt_symbols *b,
                               uint32_t b_id)
 {
-    uint32_t at;
-
-    for (at = a_id; at != MT_NO_ID; at = a->stacks[at].parent)
+    for (uint32_t at = a_id; at != MT_NO_ID; at = a->stacks[at].parent)
         if (is_native(a, a->stacks[at].frame))
             return;
     for (; a_id != MT_NO_ID; a_id = a->stacks[a_id].parent, b_id = b->stacks[b_id].parent) {
@@ -298,11 +294,9 @@ static void add_native_stacks(struct made_trace *made)
 
 TEST(test_all_but_stacks_stays)
 {
-    uint64_t seed;
-
     if (!mt_symbolize_available(NULL))
         skip();
-    for (seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= 12; seed++) {
         struct made_trace made;
         struct mt_finalize_result result;
         unsigned calls = 0;
@@ -443,7 +437,7 @@ TEST(test_without_native_frames_nothing_happens)
 TEST(test_damaged_traces_stay_as_they_are)
 {
     struct made_trace made;
-    size_t length, i;
+    size_t length;
     uint8_t *bytes;
 
     if (!mt_symbolize_available(NULL))
@@ -451,7 +445,7 @@ TEST(test_damaged_traces_stay_as_they_are)
     make_trace(&made, 6, 3000, 10);
     add_native_stacks(&made);
     bytes = written_trace(&made, 200, 1, &length);
-    for (i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         bytes[length / 2 + i] ^= 0x55;
     expect_untouched(bytes, length, MT_ERR_FORMAT);
     expect_untouched("no trace", 8, MT_ERR_FORMAT);

@@ -133,13 +133,12 @@ static unsigned run_program(uint64_t seed, const char *policy)
     static bool fits[LIMITS];
     struct program program = {.policy = policy};
     unsigned contradicts;
-    uint64_t limit;
 
     random_state = seed;
     program.count = make_program(program.events);
     for (size_t i = 0; has_own_options(&program) && i < program.count; i++)
         program.events[i].heap = 1;
-    for (limit = 1; limit < LIMITS; limit++)
+    for (uint64_t limit = 1; limit < LIMITS; limit++)
         fits[limit] = serves(&program, mt_base_order_at(0), limit * MT_MIB);
     fit(&program, 1, &summary);
     contradicts = check(&summary.devices[0], fits);
@@ -156,9 +155,8 @@ TEST(answers_agree_with_every_limit)
         "pytorch:", "pytorch", "pytorch:expandable_segments:True",
         "pytorch:garbage_collection_threshold:0.7", "pytorch:max_split_size_mb:20"};
     unsigned contradicts = 0;
-    uint64_t i;
 
-    for (i = 0; i < PROGRAMS; i++)
+    for (uint64_t i = 0; i < PROGRAMS; i++)
         contradicts += run_program(FIRST_SEED + 77 * i, policies[i % MT_ARRAY_LEN(policies)]);
     printf("limits contradict each other in %u of %u programs\n", contradicts, (unsigned)PROGRAMS);
     assert_true(contradicts > 0); /* else the search above a failure was not tested */

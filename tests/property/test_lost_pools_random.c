@@ -52,9 +52,7 @@ static struct mt_event *add(uint8_t kind, uint64_t addr, uint64_t size_bytes, ui
 /* What the policy did to the device becomes events. */
 static void add_segment_events(void)
 {
-    size_t i;
-
-    for (i = 0; i < program.device.op_count; i++) {
+    for (size_t i = 0; i < program.device.op_count; i++) {
         const struct mt_device_op *op = &program.device.ops[i];
         add(op->kind, op->addr, op->size_bytes, op->stream);
     }
@@ -108,9 +106,8 @@ static void flush(const uint16_t *pools, size_t count)
 static void delete_pool(uint16_t pool)
 {
     uint16_t pools[2] = {0, pool};
-    size_t i;
 
-    for (i = program.count; i-- > 0;) {
+    for (size_t i = program.count; i-- > 0;) {
         if (program.held[i].pool == pool)
             give_back(i);
     }
@@ -143,7 +140,6 @@ static void play(const char *options, uint16_t pool_count)
 {
     struct mt_symbols symbols;
     char spelling[160];
-    int i;
 
     memset(&program, 0, sizeof program);
     program.pool_count = pool_count;
@@ -155,7 +151,7 @@ static void play(const char *options, uint16_t pool_count)
                                                    spelling, sizeof spelling},
                          &program.policy, NULL),
         MT_OK);
-    for (i = 0; i < STEPS; i++) {
+    for (int i = 0; i < STEPS; i++) {
         step();
         if (i == STEPS / 3)
             delete_pool(1);
@@ -198,9 +194,8 @@ static bool is_found(uint64_t seed, const char *options, uint16_t pool_count)
 static void check_all(const char *options, uint16_t pool_count, unsigned at_least)
 {
     unsigned found = 0;
-    uint64_t seed;
 
-    for (seed = 1; seed <= PROGRAMS; seed++)
+    for (uint64_t seed = 1; seed <= PROGRAMS; seed++)
         found += is_found(seed, options, pool_count);
     if (found < at_least)
         fail_msg("%s, %u pools: %u of %d", options, pool_count, found, PROGRAMS);

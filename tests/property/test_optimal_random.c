@@ -29,7 +29,6 @@ static void make_buffers(struct mt_buffers *buffers, uint64_t count, uint64_t ti
 static void make_full_memory(struct mt_buffers *buffers, size_t count, uint64_t load)
 {
     uint64_t now = 0, live = 0;
-    size_t i;
 
     memset(buffers, 0, sizeof *buffers);
     while (buffers->count < count) {
@@ -40,7 +39,7 @@ static void make_full_memory(struct mt_buffers *buffers, size_t count, uint64_t 
             live += buffer.bytes;
         }
         now++;
-        for (i = 0; i < buffers->count; i++) {
+        for (size_t i = 0; i < buffers->count; i++) {
             if (buffers->items[i].end > now && xorshift_below(3) == 0) {
                 buffers->items[i].end = now;
                 live -= buffers->items[i].bytes;
@@ -56,10 +55,9 @@ static void make_above_load(struct mt_buffers *buffers, uint64_t scale)
     static const struct mt_buffer known[] = {{0, 2, 2}, {0, 4, 2}, {2, 6, 1}, {8, 11, 2},
                                              {3, 8, 1}, {4, 8, 1}, {7, 10, 2}};
     uint64_t more = xorshift_below(2);
-    size_t i;
 
     make_buffers(buffers, more, 12, 1);
-    for (i = 0; i < sizeof known / sizeof *known; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct mt_buffer buffer = known[i];
         buffer.bytes *= scale;
         assert_int_equal(mt_buffers_add(buffers, &buffer, NULL), MT_OK);
@@ -111,9 +109,7 @@ TEST(tiny_instances_are_solved)
 /* A capacity one below the optimum is impossible, and the optimum is found in any search order. */
 TEST(exact_search_decides)
 {
-    int i, pass;
-
-    for (i = 0; i < TINY_CASES; i++) {
+    for (int i = 0; i < TINY_CASES; i++) {
         uint32_t order[ORACLE_MAX_BUFFERS], k;
         uint64_t addresses[ORACLE_MAX_BUFFERS], best, nodes;
         struct mt_instance instance;
@@ -132,7 +128,7 @@ TEST(exact_search_decides)
             order[k] = order[other];
             order[other] = spare;
         }
-        for (pass = 0; pass < 2; pass++) {
+        for (int pass = 0; pass < 2; pass++) {
             nodes = 1000000;
             assert_int_equal(
                 mt_exact_search(exact, best - 1, order, pass, &nodes, UINT64_MAX, addresses),
@@ -151,9 +147,7 @@ TEST(exact_search_decides)
 
 TEST(larger_plans_are_valid)
 {
-    int i;
-
-    for (i = 0; i < MIDDLE_CASES; i++) {
+    for (int i = 0; i < MIDDLE_CASES; i++) {
         /* every third beyond what the exact search takes; short lives: many parts */
         uint64_t count = i % 3 ? 1 + xorshift_below(120) : 1000 + xorshift_below(400);
         struct mt_optimal_options options = {.time_ns = 1 + xorshift_below(20000000)};
@@ -172,16 +166,15 @@ TEST(without_a_clock_plans_repeat)
     static const struct mt_optimal_options options = {0};
     struct mt_optimal_result results[2];
     struct mt_buffers buffers;
-    int i;
 
     make_buffers(&buffers, 60, 40, 1000);
-    for (i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++)
         assert_int_equal(mt_optimal_solve(&buffers, &options, &results[i], NULL), MT_OK);
     assert_sound(&buffers, &results[0]);
     assert_int_equal(results[0].lower_bound_bytes, results[1].lower_bound_bytes);
     assert_memory_equal(results[0].addresses, results[1].addresses,
                         buffers.count * sizeof *results[0].addresses);
-    for (i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++)
         mt_optimal_release(&results[i]);
     mt_buffers_release(&buffers);
 }
@@ -210,9 +203,7 @@ TEST(checker_agrees_with_all_pairs)
 /* Items that are alive in up to all sections, mostly in few. */
 static void make_items(struct mt_item *items, uint32_t count, uint32_t sections)
 {
-    uint32_t i;
-
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t first = (uint32_t)xorshift_below(sections), most = sections - first;
         most = xorshift_below(3) && most > 4 ? 4 : most;
         items[i] = (struct mt_item){.bytes = 1 + xorshift_below(9),
@@ -229,10 +220,8 @@ TEST(occupancy_agrees_with_a_bitmap)
     struct mt_occupancy occupancy = {0}; /* one for all cases */
     struct mt_item items[ITEMS];
     uint64_t addresses[ITEMS];
-    uint32_t item, s;
-    int i;
 
-    for (i = 0; i < OCCUPANCY_CASES; i++) {
+    for (int i = 0; i < OCCUPANCY_CASES; i++) {
         bool many = i % 20 == 0; /* a tree of several levels */
         struct mt_instance instance = {.items = items,
                                        .count = many ? ITEMS : 1 + (uint32_t)xorshift_below(FEW),
@@ -243,13 +232,13 @@ TEST(occupancy_agrees_with_a_bitmap)
         memset(taken, 0, sizeof taken);
         mt_occupancy_prepare(&occupancy, &instance);
         mt_occupancy_clear(&occupancy, addresses);
-        for (item = 0; item < instance.count; item++) {
+        for (uint32_t item = 0; item < instance.count; item++) {
             uint64_t a, begin = 0, lowest = UINT64_MAX, best = UINT64_MAX;
             uint64_t best_gap = UINT64_MAX, run = 0, bytes = items[item].bytes;
             bool fit = xorshift_below(2);
             for (a = 0; a <= ADDRESSES; a++) {
                 bool free_here = a < ADDRESSES;
-                for (s = items[item].first; free_here && s < items[item].last; s++)
+                for (uint32_t s = items[item].first; free_here && s < items[item].last; s++)
                     free_here = !taken[s][a];
                 if (free_here) {
                     begin = run ? begin : a;
@@ -267,7 +256,7 @@ TEST(occupancy_agrees_with_a_bitmap)
             begin = mt_occupancy_find(&occupancy, item, fit);
             assert_int_equal(begin, fit ? best : lowest);
             mt_occupancy_take(&occupancy, item, begin);
-            for (s = items[item].first; s < items[item].last; s++)
+            for (uint32_t s = items[item].first; s < items[item].last; s++)
                 memset(taken[s] + begin, true, bytes);
         }
     }
@@ -283,18 +272,16 @@ TEST(numbers_are_sorted)
         uint64_t key;
     } entries[MOST];
     static uint32_t numbers[MOST];
-    uint32_t i;
-    int round;
 
-    for (round = 0; round < OCCUPANCY_CASES / 4; round++) {
+    for (int round = 0; round < OCCUPANCY_CASES / 4; round++) {
         uint32_t count = (uint32_t)xorshift_below(MOST);
         uint64_t shift = xorshift_below(60), different = 1 + xorshift_below(MOST);
-        for (i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             entries[i].key = xorshift_below(different) * 257 << shift;
             numbers[i] = i;
         }
         mt_numbers_sort((struct mt_keys){&entries[0].key, sizeof *entries}, numbers, count);
-        for (i = 1; i < count; i++) {
+        for (uint32_t i = 1; i < count; i++) {
             uint64_t before = entries[numbers[i - 1]].key, key = entries[numbers[i]].key;
             assert_true(before < key || (before == key && numbers[i - 1] < numbers[i]));
         }

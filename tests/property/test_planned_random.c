@@ -57,12 +57,11 @@ static void make_step(const uint64_t *sizes, uint64_t *next_addr, bool usual)
 static void make_program(void)
 {
     uint64_t sizes[SEQUENCE], next_addr = 0;
-    size_t i;
 
     count = 0;
-    for (i = 0; i < SEQUENCE; i++)
+    for (size_t i = 0; i < SEQUENCE; i++)
         sizes[i] = 1 + xorshift_below((uint64_t)1 << (10 + xorshift_below(14)));
-    for (i = 0; i < STEPS; i++)
+    for (size_t i = 0; i < STEPS; i++)
         make_step(sizes, &next_addr, !deviates || i % 3 != 0);
 }
 
@@ -79,10 +78,8 @@ struct watch {
 static void check_alloc(struct watch *watch, const struct mt_event *event,
                         const struct mt_replay_view *view)
 {
-    size_t i;
-
     assert_true(view->block_bytes >= event->size_bytes);
-    for (i = 0; i < watch->count; i++)
+    for (size_t i = 0; i < watch->count; i++)
         assert_true(view->block_addr + view->block_bytes <= watch->blocks[i].addr ||
                     watch->blocks[i].addr + watch->blocks[i].bytes <= view->block_addr);
     assert_true(watch->count < ALIVE);
@@ -95,11 +92,10 @@ static enum mt_status look(void *context, const struct mt_event *event,
                            const struct mt_replay_view *view)
 {
     struct watch *watch = context;
-    size_t i;
 
     if (event->kind == MT_EVENT_ALLOC)
         check_alloc(watch, event, view);
-    for (i = 0; event->kind == MT_EVENT_FREE_COMPLETED && i < watch->count; i++) {
+    for (size_t i = 0; event->kind == MT_EVENT_FREE_COMPLETED && i < watch->count; i++) {
         if (watch->blocks[i].recorded != event->addr)
             continue;
         watch->allocated -= watch->blocks[i].bytes;
@@ -122,12 +118,11 @@ static const struct mt_replay_result *replay(void)
     struct memory_source source;
     struct mt_error error;
     unsigned number = 0;
-    size_t i;
 
     memset(&watch, 0, sizeof watch);
     memory_source_init(&source, events, count, 64);
     assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         char name[16];
         if (events[i].kind != MT_EVENT_PHASE_PUSH && events[i].kind != MT_EVENT_PHASE_POP)
             continue;
@@ -144,10 +139,8 @@ static const struct mt_replay_result *replay(void)
 
 static void each_program(bool with_deviations, void (*check)(const struct mt_replay_result *))
 {
-    size_t program;
-
     deviates = with_deviations;
-    for (program = 0; program < PROGRAMS; program++) {
+    for (size_t program = 0; program < PROGRAMS; program++) {
         random_state = 0x9E3779B97F4A7C15u + program;
         make_program();
         check(replay());

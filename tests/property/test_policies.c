@@ -81,9 +81,9 @@ static void empty_cache(struct program *program)
 
 static void run(struct program *program)
 {
-    size_t step, held;
+    size_t held;
 
-    for (step = 0; step < STEPS || program->observer.count; step++) {
+    for (size_t step = 0; step < STEPS || program->observer.count; step++) {
         uint64_t dice = xorshift_below(100);
         mt_device_clear(&program->device);
         observer_new_log(&program->observer);
@@ -120,7 +120,6 @@ static void run_policy(const struct mt_policy_ops *ops, const char *options, uin
     struct mt_error error;
     char spelling[160];
     uint32_t id;
-    size_t i;
 
     program.observer =
         (struct policy_observer){.ops = ops, .device = &program.device, .alignment = 256};
@@ -131,9 +130,9 @@ static void run_policy(const struct mt_policy_ops *ops, const char *options, uin
         limit_bytes || (options && (strstr(options, "limit") || strstr(options, "maximum") ||
                                     strstr(options, "max_size") || strstr(options, "arena_size")));
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
-    for (i = 1; i < STREAMS; i++)
+    for (size_t i = 1; i < STREAMS; i++)
         assert_int_equal(mt_symbols_stream(&symbols, 0x1000 - i, &id), MT_OK);
-    for (i = 1; i < POOLS; i++)
+    for (size_t i = 1; i < POOLS; i++)
         assert_int_equal(mt_symbols_pool(&symbols, 0, i, &id), MT_OK);
     mt_device_init(&program.device, limit_bytes, 80 * MT_GIB, false);
     if (mt_policy_create(ops,
@@ -214,9 +213,7 @@ static void run_every_policy(uint64_t limit_bytes)
 
 TEST(random_programs_keep_every_invariant)
 {
-    size_t program;
-
-    for (program = 0; program < PROGRAMS; program++) {
+    for (size_t program = 0; program < PROGRAMS; program++) {
         random_state = 0x9E3779B97F4A7C15u + program;
         print_message("seed %llu\n", (unsigned long long)random_state);
         run_every_policy(program % 2 == 0 ? 600 * MT_MIB : 0);
@@ -226,9 +223,7 @@ TEST(random_programs_keep_every_invariant)
 /* What is held stays within the limit at every moment. */
 TEST(the_limit_is_never_passed)
 {
-    uint64_t limit;
-
-    for (limit = 40 * MT_MIB; limit < 400 * MT_MIB; limit += 119 * MT_MIB) {
+    for (uint64_t limit = 40 * MT_MIB; limit < 400 * MT_MIB; limit += 119 * MT_MIB) {
         random_state = limit;
         run_every_policy(limit);
     }

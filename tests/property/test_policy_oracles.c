@@ -87,9 +87,7 @@ TEST(policies_answer_like_their_models)
 
 TEST(every_policy_has_a_model)
 {
-    size_t i;
-
-    for (i = 0; mt_policies[i]; i++) {
+    for (size_t i = 0; mt_policies[i]; i++) {
         if (!oracle_find(mt_policies[i]->name) && mt_policies[i] != &mt_policy_recorded)
             fail_msg("'%s' has no model in tests/property/oracle_*.c", mt_policies[i]->name);
     }

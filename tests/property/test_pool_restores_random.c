@@ -76,9 +76,7 @@ static void add(uint8_t kind, uint64_t addr, uint64_t size_bytes, const struct h
 
 static void add_segment_events(const struct held *of)
 {
-    size_t i;
-
-    for (i = 0; i < program.device.op_count; i++) {
+    for (size_t i = 0; i < program.device.op_count; i++) {
         const struct mt_device_op *op = &program.device.ops[i];
 
         assert_int_equal(op->kind, MT_EVENT_SEGMENT_ALLOC);
@@ -135,11 +133,10 @@ static int by_address(const void *a, const void *b)
 static void remember(void)
 {
     struct checkpoint *checkpoint = &program.checkpoints[dice_below(&dice, CHECKPOINTS)];
-    size_t i;
 
     checkpoint->count = 0;
     checkpoint->segment_count = program.segment_count;
-    for (i = 0; i < program.count; i++)
+    for (size_t i = 0; i < program.count; i++)
         if (program.held[i].pool == POOL)
             checkpoint->held[checkpoint->count++] = program.held[i];
     qsort(checkpoint->held, checkpoint->count, sizeof *checkpoint->held, by_address);
@@ -183,16 +180,16 @@ static void restore_segment(const struct checkpoint *checkpoint, const struct se
 
 static void restore(const struct checkpoint *checkpoint)
 {
-    size_t i, first;
+    size_t first;
 
-    for (i = program.count; i-- > 0;)
+    for (size_t i = program.count; i-- > 0;)
         if (program.held[i].pool == POOL)
             give_back(i);
     if ((!checkpoint->count && checkpoint->segment_count < 2) ||
         program.count + checkpoint->count >= LIVE)
         return;
     first = dice_below(&dice, checkpoint->segment_count);
-    for (i = 0; i < checkpoint->segment_count; i++)
+    for (size_t i = 0; i < checkpoint->segment_count; i++)
         restore_segment(checkpoint, &program.segments[(first + i) % checkpoint->segment_count]);
     take(0); /* a block that stays and dies at once could be a gap */
     program.restores++;
@@ -222,13 +219,12 @@ static void make_program(uint64_t seed)
     const struct mt_policy_setup setup = {"",       NULL,           &symbols, &program.device,
                                           spelling, sizeof spelling};
     struct mt_error error;
-    int i;
 
     memset(&program, 0, sizeof program);
     dice.state = seed;
     mt_device_init(&program.device, 0, 0, false);
     assert_int_equal(mt_policy_create(&mt_policy_pytorch, &setup, &program.policy, &error), MT_OK);
-    for (i = 0; i < STEPS; i++)
+    for (int i = 0; i < STEPS; i++)
         step();
     program.counters = *mt_policy_pytorch.counters(program.policy);
     mt_policy_pytorch.destroy(program.policy);
@@ -274,11 +270,10 @@ TEST(other_options_find_every_place)
                                            "pytorch:roundup_power2_divisions:4",
                                            "pytorch:max_split_size_mb:24"};
     uint64_t seed, left_out = 0;
-    size_t i;
 
     for (seed = 1; seed <= PROGRAMS / 2; seed++) {
         make_program(seed);
-        for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+        for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++) {
             const struct mt_replay_result *result = replay(policies[i]);
 
             assert_int_equal(result->restores.restores, program.restores);

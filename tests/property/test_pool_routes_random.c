@@ -86,9 +86,7 @@ static void make_program(unsigned emptied_of_1000)
 /* The program of the blocks that are (not) chosen, event by event. */
 static void make_part(bool of_chosen, bool may_empty)
 {
-    size_t i;
-
-    for (i = 0; i < EVENTS; i++) {
+    for (size_t i = 0; i < EVENTS; i++) {
         bool keep =
             whole[i].kind == MT_EVENT_EMPTY_CACHE ? may_empty : chosen[birth_of[i]] == of_chosen;
         part[i] = keep ? whole[i] : event(MT_EVENT_MARK, 0, 0, 0);
@@ -127,9 +125,8 @@ static void observe(struct mt_event *events, const char *policy,
 static void add_levels(struct observation *sum, const struct observation *other)
 {
     struct level last[2] = {{0, 0, 0}, {0, 0, 0}};
-    size_t i;
 
-    for (i = 0; i < EVENTS; i++) {
+    for (size_t i = 0; i < EVENTS; i++) {
         if (mt_event_is_memory(&whole[i])) {
             bool is_other = chosen[birth_of[i]];
             last[is_other] = is_other ? other->levels[i] : sum->levels[i];
@@ -143,9 +140,7 @@ static void add_levels(struct observation *sum, const struct observation *other)
 
 static void compare(const struct observation *got, const struct observation *wanted)
 {
-    size_t i;
-
-    for (i = 0; i < EVENTS; i++) {
+    for (size_t i = 0; i < EVENTS; i++) {
         const struct level *a = &got->levels[i], *b = &wanted->levels[i];
         if (!mt_event_is_memory(&whole[i]))
             continue;
@@ -164,15 +159,13 @@ static char without_pools[MT_ARRAY_LEN(policies)][64];
 
 static void each_program(void (*check)(const char *with, const char *without))
 {
-    size_t i, program;
-
-    for (i = 0; i < MT_ARRAY_LEN(policies); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++)
         snprintf(without_pools[i], sizeof *without_pools, "%.*s",
                  (int)(strchr(policies[i], ' ') - policies[i]), policies[i]);
-    for (program = 0; program < PROGRAMS; program++) {
+    for (size_t program = 0; program < PROGRAMS; program++) {
         random_state = 0x9E3779B97F4A7C15u + program;
         make_program(program % 2 ? 0 : 20);
-        for (i = 0; i < MT_ARRAY_LEN(policies); i++)
+        for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++)
             check(policies[i], without_pools[i]);
     }
 }
@@ -194,9 +187,7 @@ TEST(a_pool_that_nothing_goes_to_changes_nothing)
 
 static void check_full(const char *with, const char *without)
 {
-    size_t i;
-
-    for (i = 0; i < EVENTS; i++)
+    for (size_t i = 0; i < EVENTS; i++)
         chosen[i] = true;
     make_part(true, false);
     observe(part, without, NULL, &inside);
@@ -218,9 +209,8 @@ static void check_split(const char *with, const char *without)
     uint8_t of_event[EVENTS] = {0};
     const struct mt_foresight foresight = {
         .routes = {.of_event = of_event, .count = EVENTS, .first_pool = 1, .pool_count = 1}};
-    size_t i;
 
-    for (i = 0; i < EVENTS; i++) {
+    for (size_t i = 0; i < EVENTS; i++) {
         chosen[i] = whole[i].kind == MT_EVENT_ALLOC && xorshift_below(3) == 0;
         of_event[i] = chosen[i];
     }

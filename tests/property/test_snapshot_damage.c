@@ -63,13 +63,12 @@ static void check_damage(const char *name)
     static const unsigned char flips[] = {0x01, 0x10, 0x80, 0xff};
     struct mt_buf bytes = {0};
     char path[512];
-    size_t i, j;
 
     snprintf(path, sizeof path, "%s/../tests/fuzz/seeds/%s", MEMTRACE_FIXTURES, name);
     read_file(path, &bytes);
-    for (i = 0; i < bytes.length; i++) {
+    for (size_t i = 0; i < bytes.length; i++) {
         assert_int_not_equal(digest_copy(bytes.data, i, false).status, MT_OK);
-        for (j = 0; j < sizeof flips; j++) {
+        for (size_t j = 0; j < sizeof flips; j++) {
             bytes.data[i] = (char)(bytes.data[i] ^ (char)flips[j]);
             check(bytes.data, bytes.length);
             bytes.data[i] = (char)(bytes.data[i] ^ (char)flips[j]);

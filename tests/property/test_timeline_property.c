@@ -25,10 +25,9 @@ static uint64_t next_random(uint64_t *seed)
 static void make_history(struct history *history, uint64_t *seed)
 {
     uint64_t roles[MT_ROLE_COUNT] = {0}, t_ns = 1000000;
-    size_t i, role;
 
     history->count = 1 + next_random(seed) % MAX_EVENTS;
-    for (i = 0; i < history->count; i++) {
+    for (size_t i = 0; i < history->count; i++) {
         struct mt_bytes *bytes = &history->bytes[i];
 
         t_ns += next_random(seed) % 5 ? next_random(seed) % 50 : next_random(seed) % 5000;
@@ -36,7 +35,7 @@ static void make_history(struct history *history, uint64_t *seed)
         history->t_ns[i] = t_ns;
         memcpy(history->roles[i], roles, sizeof roles);
         bytes->allocated = 0;
-        for (role = 0; role < MT_ROLE_COUNT; role++)
+        for (size_t role = 0; role < MT_ROLE_COUNT; role++)
             bytes->allocated += roles[role];
         bytes->reserved = bytes->allocated + next_random(seed) % 500;
     }
@@ -45,9 +44,8 @@ static void make_history(struct history *history, uint64_t *seed)
 static void check_bin(const struct mt_bin *bin, size_t index)
 {
     uint64_t sum = 0;
-    size_t role;
 
-    for (role = 0; role < MT_ROLE_COUNT; role++)
+    for (size_t role = 0; role < MT_ROLE_COUNT; role++)
         sum += bin->role_bytes[role];
     if (sum != bin->allocated || bin->reserved_max < bin->allocated ||
         bin->allocated_min > bin->allocated)
@@ -58,15 +56,14 @@ static void check_bin(const struct mt_bin *bin, size_t index)
 static void check_model(const struct history *history, const struct mt_timeline *timeline)
 {
     uint64_t time_peak = 0, event_peak = 0, want = 0;
-    size_t i;
 
-    for (i = 0; i < timeline->bin_count; i++) {
+    for (size_t i = 0; i < timeline->bin_count; i++) {
         check_bin(&timeline->time_bins[i], i);
         check_bin(&timeline->event_bins[i], i);
         time_peak = mt_max_u64(time_peak, timeline->time_bins[i].allocated);
         event_peak = mt_max_u64(event_peak, timeline->event_bins[i].allocated);
     }
-    for (i = 0; i < history->count; i++) {
+    for (size_t i = 0; i < history->count; i++) {
         double place = mt_timeline_position(timeline, history->t_ns[i]) * timeline->bin_count;
         size_t bin = (size_t)place < timeline->bin_count ? (size_t)place : timeline->bin_count - 1;
         size_t near = bin ? bin - 1 : 0, last = bin + 1 < timeline->bin_count ? bin + 1 : bin;
@@ -87,9 +84,8 @@ TEST(layers_sum_and_peaks_survive)
     static struct history history;
     struct mt_gap gaps[MAX_EVENTS];
     uint64_t seed = 20260114;
-    int round;
 
-    for (round = 0; round < 400; round++) {
+    for (int round = 0; round < 400; round++) {
         struct mt_arena arena = {0};
         struct mt_timeline_builder *builder;
         struct mt_span *spans;

@@ -74,7 +74,6 @@ static void read_copy(const uint8_t *bytes, size_t length, struct reading *readi
     struct mt_source *source = NULL;
     struct mt_event_batch batch;
     enum mt_status status;
-    size_t i;
 
     assert_non_null(copy);
     memcpy(copy, bytes, length);
@@ -82,7 +81,7 @@ static void read_copy(const uint8_t *bytes, size_t length, struct reading *readi
     status = mt_trace_open_memory(copy, length, &source, &reading->error);
     reading->opened = status == MT_OK;
     while (status == MT_OK && (status = mt_source_next(source, &batch, &reading->error)) == MT_OK) {
-        for (i = 0; i < batch.count; i++) {
+        for (size_t i = 0; i < batch.count; i++) {
             assert_true(reading->count < EVENTS + 1);
             check_ids(&source->symbols, &batch.events[i]);
             reading->events[reading->count++] = batch.events[i];
@@ -121,9 +120,8 @@ TEST(test_cut)
 {
     const struct sample *sample = *state;
     struct reading reading;
-    size_t length, i;
 
-    for (length = 0; length < sample->length; length++) {
+    for (size_t length = 0; length < sample->length; length++) {
         read_copy(sample->bytes, length, &reading);
         if (length < sample->frames[0].offset) {
             assert_false(reading.opened);
@@ -134,7 +132,7 @@ TEST(test_cut)
         assert_true(reading.integrity.cut);
         assert_int_equal(reading.integrity.cut_offset, length);
         assert_int_equal(reading.integrity.frames_damaged, 0);
-        for (i = 0; i < sample->frame_count; i++) {
+        for (size_t i = 0; i < sample->frame_count; i++) {
             const struct mt_zstd_frame_info *info = &sample->frames[i];
             if (info->offset + info->compressed_bytes <= length && !has_frame(sample, i, &reading))
                 fail_msg("cut at %zu: frame %zu is not read", length, i);
@@ -195,14 +193,13 @@ TEST(test_flip_unfinished)
     struct sample sample = *(const struct sample *)*state;
     const struct mt_zstd_frame_info *last = &sample.frames[sample.frame_count - 2];
     uint8_t *bytes;
-    size_t at;
 
     sample.frame_count -= 2; /* damage of the last frame may look like a cut */
     sample.length = (size_t)(last->offset + last->compressed_bytes);
     bytes = malloc(sample.length);
     assert_non_null(bytes);
     memcpy(bytes, sample.bytes, sample.length);
-    for (at = 0; at < last->offset; at++)
+    for (size_t at = 0; at < last->offset; at++)
         flip(&sample, bytes, at, 0xFF);
     free(bytes);
 }

@@ -28,11 +28,10 @@ static void check_rest(struct mt_source *source, const struct made_trace *made, 
     struct mt_error error = {0};
     enum mt_status status;
     bool ended = false;
-    size_t i;
 
     while ((status = mt_source_next(source, &batch, &error)) == MT_OK) {
         assert_true(batch.count > 0);
-        for (i = 0; i < batch.count; i++) {
+        for (size_t i = 0; i < batch.count; i++) {
             check_heap(&batch, &batch.events[i]);
             assert_false(ended);
             ended = batch.events[i].kind == MT_EVENT_END;
@@ -51,10 +50,8 @@ static void check_rest(struct mt_source *source, const struct made_trace *made, 
 
 static void check_symbols(const struct mt_symbols *got, const struct mt_symbols *expected)
 {
-    uint32_t i;
-
     assert_int_equal(got->strings.count, expected->strings.count);
-    for (i = 0; i < got->strings.count; i++) {
+    for (uint32_t i = 0; i < got->strings.count; i++) {
         assert_int_equal(got->strings.lengths[i], expected->strings.lengths[i]);
         assert_memory_equal(got->strings.texts[i], expected->strings.texts[i],
                             expected->strings.lengths[i]);
@@ -70,18 +67,18 @@ static void check_symbols(const struct mt_symbols *got, const struct mt_symbols 
     assert_int_equal(got->heap_count, expected->heap_count);
     assert_memory_equal(got->heaps, expected->heaps, got->heap_count * sizeof *got->heaps);
     assert_int_equal(got->device_count, expected->device_count);
-    for (i = 0; i < got->device_count; i++) {
+    for (uint32_t i = 0; i < got->device_count; i++) {
         assert_int_equal(got->devices[i].name, expected->devices[i].name);
         assert_int_equal(got->devices[i].total_memory_bytes,
                          expected->devices[i].total_memory_bytes);
     }
     assert_int_equal(got->thread_count, expected->thread_count);
-    for (i = 0; i < got->thread_count; i++) {
+    for (uint32_t i = 0; i < got->thread_count; i++) {
         assert_int_equal(got->threads[i].name, expected->threads[i].name);
         assert_int_equal(got->threads[i].os_id, expected->threads[i].os_id);
     }
     assert_int_equal(got->end_count, expected->end_count);
-    for (i = 0; i < got->end_count; i++) {
+    for (uint32_t i = 0; i < got->end_count; i++) {
         assert_int_equal(got->ends[i].addr, expected->ends[i].addr);
         assert_int_equal(got->ends[i].size_bytes, expected->ends[i].size_bytes);
         assert_int_equal(got->ends[i].allocated_bytes, expected->ends[i].allocated_bytes);
@@ -123,9 +120,8 @@ static size_t first_from(const struct made_trace *made, uint64_t target, bool by
 static void check_seeks(struct mt_source *source, struct made_trace *made)
 {
     struct mt_error error = {0};
-    int round;
 
-    for (round = 0; round < 12; round++) {
+    for (int round = 0; round < 12; round++) {
         const struct mt_event *event = &made->events[random_below(made, (uint32_t)made->count)];
         bool by_time = round % 2;
         uint64_t target = (by_time ? event->t_ns : event->seq) + random_below(made, 3) - 1;
@@ -178,9 +174,8 @@ static uint64_t first_seed(void)
 TEST(test_small)
 {
     uint64_t seed = first_seed();
-    size_t i;
 
-    for (i = 0; i < 40; i++)
+    for (size_t i = 0; i < 40; i++)
         check_trace(seed + i, i * i, 3, i % 5 * 7, i % 3 != 0);
 }
 

@@ -28,10 +28,9 @@ static double slow_slope(const uint64_t *values, uint32_t count)
 {
     static double slopes[MOST * MOST];
     size_t n = 0;
-    uint32_t i, j;
 
-    for (i = 0; i < count; i++)
-        for (j = i + 1; j < count; j++)
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = i + 1; j < count; j++)
             slopes[n++] = ((double)values[j] - (double)values[i]) / (j - i);
     qsort(slopes, n, sizeof *slopes, by_value);
     return (slopes[(n - 1) / 2] + slopes[n / 2]) / 2;
@@ -51,9 +50,8 @@ static void fill(uint64_t *values, uint32_t count)
 TEST(slope_is_the_median_of_all_pairs)
 {
     uint64_t values[MOST];
-    int round;
 
-    for (round = 0; round < 400; round++) {
+    for (int round = 0; round < 400; round++) {
         uint32_t count = 2 + (uint32_t)dice(MOST - 2);
         int64_t slope;
         double slow;
@@ -71,9 +69,8 @@ TEST(a_third_of_nonsense_changes_little)
 {
     static uint64_t values[30000];
     int64_t slope;
-    uint32_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(values); i++)
+    for (uint32_t i = 0; i < MT_ARRAY_LEN(values); i++)
         values[i] = dice(10) < 2 ? dice(UINT64_MAX) : MT_GIB + i * UINT64_C(1000) + dice(100);
     mt_robust_slope(values, MT_ARRAY_LEN(values), &slope);
     assert_true(slope > 900 && slope < 1100);
@@ -90,9 +87,8 @@ TEST(extremes_are_slopes_too)
         {{7, 7, 7}, 3, 0},   {{0, 10, 20}, 3, 10}, {{0, UINT64_MAX}, 2, INT64_C(1) << 53},
         {{0, 100, 2}, 3, 1},
     };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         int64_t slope;
 
         mt_robust_slope(cases[i].values, cases[i].count, &slope);

@@ -116,8 +116,6 @@ static inline struct mt_event random_event(struct made_trace *made, const struct
 
 static inline void make_trace(struct made_trace *made, uint64_t seed, size_t count, uint32_t scale)
 {
-    size_t i;
-
     memset(made, 0, sizeof *made);
     made->state = seed;
     make_symbols(made, scale);
@@ -125,7 +123,7 @@ static inline void make_trace(struct made_trace *made, uint64_t seed, size_t cou
     if (!made->events)
         abort();
     made->count = count;
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         made->events[i] = random_event(made, i ? &made->events[i - 1] : NULL);
 }
 
@@ -160,12 +158,11 @@ static inline uint8_t *written_trace(const struct made_trace *made, size_t flush
     struct mt_writer *writer = NULL;
     struct mt_error error = {0};
     uint8_t *bytes;
-    size_t i;
 
     if (!file)
         abort();
     made_ok(mt_writer_new(fileno(file), &header, &made->symbols, NULL, &writer, &error));
-    for (i = 0; i < made->count; i++) {
+    for (size_t i = 0; i < made->count; i++) {
         made_ok(mt_writer_add(writer, &made->events[i], &error));
         if (flush_every && (i + 1) % flush_every == 0)
             made_ok(mt_writer_flush(writer, &error));

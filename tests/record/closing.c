@@ -111,21 +111,17 @@ static pthread_t loaders[LOADERS];
 
 static void start_load(void)
 {
-    size_t i;
-
     start();
     allocate(1);
-    for (i = 0; i < LOADERS; i++)
+    for (size_t i = 0; i < LOADERS; i++)
         if (pthread_create(&loaders[i], NULL, load, NULL))
             give_up("no thread");
 }
 
 static void end_load(void)
 {
-    size_t i;
-
     atomic_store(&ended, 1);
-    for (i = 0; i < LOADERS; i++)
+    for (size_t i = 0; i < LOADERS; i++)
         pthread_join(loaders[i], NULL);
 }
 
@@ -174,17 +170,17 @@ static void write_own(int fd, int number, int line)
 
 static void use_files(const char *folder, int first, int rounds)
 {
-    int fds[FILES], i, round;
+    int fds[FILES];
 
-    for (i = 0; i < FILES; i++)
+    for (int i = 0; i < FILES; i++)
         fds[i] = open_own(folder, first + i);
-    for (round = 0; round < rounds; round++) {
-        for (i = 0; i < FILES; i++)
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < FILES; i++)
             write_own(fds[i], first + i, round);
         allocate(100);
         nap(10000000);
     }
-    for (i = 0; i < FILES; i++)
+    for (int i = 0; i < FILES; i++)
         if (close_anything(fds[i]))
             give_up("close");
 }
@@ -201,22 +197,22 @@ static void closes_all(const char *folder, int wait_ms)
 /* No number is left to memtrace. */
 static void takes_all(const char *folder)
 {
-    int own, fd;
+    int own;
 
     start();
     allocate(100);
     nap(50000000);
     own = open_own(folder, 0);
-    for (fd = 3; fd < LIMIT; fd++)
+    for (int fd = 3; fd < LIMIT; fd++)
         if (fd != own && dup2_anywhere(own, fd) != fd)
             give_up("dup2");
-    for (fd = 3; fd < LIMIT; fd++) {
+    for (int fd = 3; fd < LIMIT; fd++) {
         write_own(fd, 0, fd);
         allocate(10);
         if (fd % 32 == 0)
             nap(10000000);
     }
-    for (fd = 3; fd < LIMIT; fd++)
+    for (int fd = 3; fd < LIMIT; fd++)
         if (close_anything(fd))
             give_up("close");
     allocate(100);
@@ -235,26 +231,26 @@ static void loses_trace(const char *folder, const char *trace, int first)
 
 static void child_of_clone(const char *folder)
 {
-    int fds[FILES], i;
+    int fds[FILES];
 
     close_all();
-    for (i = 0; i < FILES; i++) {
+    for (int i = 0; i < FILES; i++) {
         int fd = open_own(folder, 100 + i);
         fds[i] = fcntl(fd, F_DUPFD, HIGH + i);
         close_anything(fd);
     }
     try_to_allocate(50);
-    for (i = 0; i < FILES; i++)
+    for (int i = 0; i < FILES; i++)
         write_own(fds[i], 100 + i, 0);
     _exit(0);
 }
 
 static void clones(const char *folder)
 {
-    int status, round;
+    int status;
 
     start_load();
-    for (round = 0; round < 20; round++) {
+    for (int round = 0; round < 20; round++) {
         long child = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
         if (!child) {
             alarm(20);
@@ -276,11 +272,11 @@ static char letter(int round, int i)
 static void check_peer(int fd, int round)
 {
     char bytes[4096];
-    ssize_t length, i;
+    ssize_t length;
     int got = 0;
 
     while ((length = read(fd, bytes, sizeof bytes)) > 0)
-        for (i = 0; i < length; i++)
+        for (ssize_t i = 0; i < length; i++)
             if (bytes[i] != letter(round, got++)) {
                 fprintf(stderr, "closing: round %d: byte %d is not the program's\n", round, got);
                 _exit(92);
@@ -295,11 +291,11 @@ static void check_peer(int fd, int round)
  */
 static void serves(int rounds)
 {
-    int round, ends[2], fd, i;
+    int ends[2];
     char bytes[MESSAGE];
 
     start_load();
-    for (round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds; round++) {
         pid_t child;
         int status;
         close_all();
@@ -307,18 +303,18 @@ static void serves(int rounds)
             give_up("socketpair");
         child = fork();
         if (!child) {
-            for (fd = 3; fd < LIMIT; fd++)
+            for (int fd = 3; fd < LIMIT; fd++)
                 if (fd != ends[1])
                     close_anything(fd);
             check_peer(ends[1], round);
             _exit(0);
         }
         close_anything(ends[1]);
-        for (fd = HIGH - 8; fd < HIGH + 16; fd++)
+        for (int fd = HIGH - 8; fd < HIGH + 16; fd++)
             dup2_anywhere(ends[0], fd);
-        for (i = 0; i < MESSAGE; i++)
+        for (int i = 0; i < MESSAGE; i++)
             bytes[i] = letter(round, i);
-        for (i = 0; i < MESSAGE; i += MESSAGE / 20) {
+        for (int i = 0; i < MESSAGE; i += MESSAGE / 20) {
             if (write(HIGH + i % 16, bytes + i, MESSAGE / 20) != MESSAGE / 20)
                 give_up("write");
             nap(500000);
@@ -385,9 +381,7 @@ static void close_between(int first, int last)
 
 static void close_unknown(void)
 {
-    int fd;
-
-    for (fd = 3; fd < LIMIT; fd++)
+    for (int fd = 3; fd < LIMIT; fd++)
         if (own.file_at[fd] < 0)
             close_anything(fd);
 }
@@ -463,13 +457,11 @@ static void step(const char *folder)
 
 static void does_anything(const char *folder, unsigned seed, int rounds)
 {
-    int round, i;
-
     random_state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     memset(own.file_at, -1, sizeof own.file_at);
     start_load();
-    for (round = 0; round < rounds && own.files < 4000; round++) {
-        for (i = 0; i < 24; i++)
+    for (int round = 0; round < rounds && own.files < 4000; round++) {
+        for (int i = 0; i < 24; i++)
             step(folder);
         if (pick(10) == 0)
             fork_child(folder);

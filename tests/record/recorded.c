@@ -77,10 +77,9 @@ static void start(void)
 static void use_gpu(void)
 {
     unsigned long long addr[3];
-    size_t i;
 
     start();
-    for (i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++)
         if (cuMemAlloc(&addr[i], (i + 1) * 1000 * 1024))
             give_up("cuMemAlloc");
     if (cuMemFree(addr[0]) || cuMemFree(addr[1]))
@@ -156,10 +155,9 @@ static void *allocate(void *argument)
 {
     unsigned long long addr;
     uintptr_t number = (uintptr_t)argument;
-    int i;
 
     cuCtxSetCurrent(context);
-    for (i = 0; i < ROUNDS; i++)
+    for (int i = 0; i < ROUNDS; i++)
         if (cuMemAlloc(&addr, 1024 * (number + 1)) || cuMemFree(addr))
             give_up("cuMemAlloc");
     return NULL;
@@ -168,13 +166,12 @@ static void *allocate(void *argument)
 static int with_threads(size_t count)
 {
     pthread_t threads[64];
-    size_t i;
 
     start();
-    for (i = 0; i < count && i < 64; i++)
+    for (size_t i = 0; i < count && i < 64; i++)
         if (pthread_create(&threads[i], NULL, allocate, (void *)i))
             give_up("no thread");
-    for (i = 0; i < count && i < 64; i++)
+    for (size_t i = 0; i < count && i < 64; i++)
         pthread_join(threads[i], NULL);
     return 0;
 }
@@ -218,13 +215,12 @@ static int keep_book(const char *file)
     struct timespec nap = {0, 100000};
     unsigned long long alive[ALIVE];
     pthread_t thread;
-    uint64_t n;
 
     if (book == MAP_FAILED)
         give_up("no book");
     start();
     pthread_create(&thread, NULL, watch_scheduler, book);
-    for (n = 0; n < LOG_SLOTS; n++) {
+    for (uint64_t n = 0; n < LOG_SLOTS; n++) {
         if (n >= ALIVE) {
             if (cuMemFree(alive[n % ALIVE]))
                 give_up("cuMemFree");
@@ -254,17 +250,16 @@ static int count_signals(const char *file)
     struct sigaction action = {.sa_handler = count};
     struct timespec nap = {0, 5000000};
     FILE *out;
-    size_t i;
 
     use_gpu();
-    for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
     for (;;) { /* rewritten in one step, because another process polls it */
         char other[4096];
         int last = ended;
         snprintf(other, sizeof other, "%s.new", file);
         out = fopen(other, "w");
-        for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
             fprintf(out, "%d %d\n", numbers[i], (int)counts[numbers[i]]);
         fclose(out);
         rename(other, file);

@@ -81,9 +81,8 @@ static void start_driver(void)
 static void allocate_pairs(size_t bytes, unsigned pairs)
 {
     unsigned long long addr;
-    unsigned i;
 
-    for (i = 0; i < pairs; i++)
+    for (unsigned i = 0; i < pairs; i++)
         if (cuMemAlloc(&addr, bytes) || cuMemFree(addr))
             give_up("cuMemAlloc");
 }

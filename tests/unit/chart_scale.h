@@ -34,9 +34,8 @@ static inline uint64_t chart_bytes_of_label(const char *label)
 static inline struct chart_scale chart_scale_of(const struct mt_drawing *drawing, const char *role)
 {
     struct chart_scale scale = {0, 0};
-    size_t i;
 
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         const struct mt_op *op = &drawing->ops[i];
 
         if (!drawing_is(op, role))

@@ -22,7 +22,6 @@ static inline struct mt_box drawing_op_box(const struct mt_op *op)
 {
     struct mt_box box = {op->x, op->y, op->width, op->height};
     double right, bottom;
-    uint32_t i;
 
     if (op->kind == MT_OP_TEXT)
         return mt_text_box(op);
@@ -32,7 +31,7 @@ static inline struct mt_box drawing_op_box(const struct mt_op *op)
         return box;
     box.x = box.y = HUGE_VAL;
     right = bottom = -HUGE_VAL;
-    for (i = 0; i < op->point_count; i++) {
+    for (uint32_t i = 0; i < op->point_count; i++) {
         box.x = fmin(box.x, op->points[i].x);
         box.y = fmin(box.y, op->points[i].y);
         right = fmax(right, op->points[i].x);
@@ -85,9 +84,8 @@ static inline const char *drawing_crossed_text(const struct mt_drawing *drawing,
 static inline const char *drawing_fault(const struct mt_drawing *drawing)
 {
     static char fault[400];
-    size_t i, j;
 
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         const struct mt_op *op = &drawing->ops[i];
         struct mt_box box = drawing_op_box(op), other;
 
@@ -104,7 +102,7 @@ static inline const char *drawing_fault(const struct mt_drawing *drawing)
                      drawing_crossed_text(drawing, i));
             return fault;
         }
-        for (j = 0; op->kind == MT_OP_TEXT && *op->text && j < i; j++) {
+        for (size_t j = 0; op->kind == MT_OP_TEXT && *op->text && j < i; j++) {
             if (drawing->ops[j].kind != MT_OP_TEXT || !*drawing->ops[j].text)
                 continue;
             other = mt_text_box(&drawing->ops[j]);
@@ -137,9 +135,7 @@ static inline bool drawing_says(const struct mt_drawing *drawing, const char *ro
 /* First operation with that role, NULL = none. */
 static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing, const char *role)
 {
-    size_t i;
-
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         if (drawing_is(&drawing->ops[i], role))
             return &drawing->ops[i];
     }
@@ -149,9 +145,7 @@ static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing,
 /* Is there text in this rectangle? */
 static inline bool drawing_has_text_in(const struct mt_drawing *drawing, const struct mt_op *rect)
 {
-    size_t i;
-
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         struct mt_box box;
 
         if (drawing->ops[i].kind != MT_OP_TEXT)
@@ -168,9 +162,8 @@ static inline bool drawing_has_text_in(const struct mt_drawing *drawing, const s
 static inline double drawing_y_at(const struct mt_op *op, double x, double otherwise)
 {
     double y = otherwise;
-    uint32_t i;
 
-    for (i = 0; i < op->point_count && op->points[i].x <= x; i++)
+    for (uint32_t i = 0; i < op->point_count && op->points[i].x <= x; i++)
         y = op->points[i].y;
     return y;
 }

@@ -41,7 +41,6 @@ static void memory_source_init(struct memory_source *self, struct mt_event *even
                                size_t batch)
 {
     static const struct mt_source_ops ops = {memory_source_next, memory_source_rewind, NULL, NULL};
-    size_t i;
 
     memset(self, 0, sizeof *self);
     if (mt_symbols_init(&self->source.symbols) != MT_OK)
@@ -51,7 +50,7 @@ static void memory_source_init(struct memory_source *self, struct mt_event *even
     self->events = events;
     self->count = count;
     self->batch = batch < 64 ? batch : 64;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         events[i].seq = i;
         if (!events[i].t_ns)
             events[i].t_ns = 1000 * (i + 1);

@@ -158,9 +158,8 @@ static inline uint64_t take(const char *line, uint64_t bytes)
 static void give(uint64_t addr)
 {
     struct mt_event event = {.addr = addr, .name = MT_NO_ID, .stack = MT_NO_ID};
-    size_t i;
 
-    for (i = 0; i < program.segment_count; i++)
+    for (size_t i = 0; i < program.segment_count; i++)
         if (program.segments[i].addr == addr)
             program.segments[i].taken = false;
     program_add(MT_EVENT_FREE_REQUESTED, event);
@@ -179,10 +178,9 @@ static inline struct mt_report *program_report_with(const struct mt_analyze_opti
 {
     struct mt_report *report = NULL;
     struct mt_error error = {0};
-    size_t i;
 
     program.source.count = program.count;
-    for (i = 0; i < program.count; i++) {
+    for (size_t i = 0; i < program.count; i++) {
         program.events[i].seq = i;
         program.events[i].t_ns = 1000 * (i + 1);
     }
@@ -213,9 +211,8 @@ static inline void phase_ends(const char *name)
 static inline const struct mt_finding *finding_of(const struct mt_report *report, const char *id)
 {
     const struct mt_device_report *device = &report->devices[0];
-    uint32_t i;
 
-    for (i = 0; i < device->finding_count; i++)
+    for (uint32_t i = 0; i < device->finding_count; i++)
         if (strcmp(device->findings[i].id, id) == 0)
             return &device->findings[i];
     return NULL;
@@ -223,9 +220,7 @@ static inline const struct mt_finding *finding_of(const struct mt_report *report
 
 static inline bool has_evidence(const struct mt_finding *finding, const char *text)
 {
-    uint32_t i;
-
-    for (i = 0; i < finding->evidence_count; i++)
+    for (uint32_t i = 0; i < finding->evidence_count; i++)
         if (strcmp(finding->evidence[i], text) == 0)
             return true;
     return false;

@@ -57,9 +57,8 @@ static inline uint64_t synthetic_random(uint64_t *seed)
 static inline uint64_t synthetic_allocated(const uint64_t *roles)
 {
     uint64_t sum = 0;
-    int i;
 
-    for (i = 0; i < MT_ROLE_COUNT; i++)
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
         sum += roles[i];
     return sum;
 }
@@ -124,12 +123,11 @@ static inline void synthetic_step(struct synthetic_run *run, struct mt_arena *ar
 {
     char name[32];
     int32_t step, phase, inner;
-    int i;
 
     snprintf(name, sizeof name, "step#%lld", (long long)number);
     step = synthetic_begin(run, arena, name, -1, number, true);
     phase = synthetic_begin(run, arena, "forward", step, number, false);
-    for (i = 0; i < 30; i++)
+    for (int i = 0; i < 30; i++)
         synthetic_event(run, 1500000, MT_ROLE_ACTIVATIONS, 70 * (int64_t)MT_MIB, phase, number);
     synthetic_end(run, phase);
     phase = synthetic_begin(run, arena, "loss", step, number, false);
@@ -140,7 +138,7 @@ static inline void synthetic_step(struct synthetic_run *run, struct mt_arena *ar
     synthetic_event(run, 20000, MT_ROLE_TEMPORARIES, 400 * (int64_t)MT_MIB, phase, number);
     synthetic_event(run, 15000, MT_ROLE_TEMPORARIES, -(1000 + number % 3 * 90) * (int64_t)MT_MIB,
                     phase, number);
-    for (i = 0; i < 30; i++) {
+    for (int i = 0; i < 30; i++) {
         synthetic_event(run, 1900000, MT_ROLE_ACTIVATIONS, -70 * (int64_t)MT_MIB, phase, number);
         synthetic_event(run, 1000, MT_ROLE_GRADIENTS, 10 * (int64_t)MT_MIB, phase, number);
     }
@@ -158,15 +156,13 @@ static inline void synthetic_step(struct synthetic_run *run, struct mt_arena *ar
 static inline void synthetic_training(struct synthetic_run *run, struct mt_arena *arena,
                                       uint32_t steps)
 {
-    uint32_t i;
-
-    for (i = 0; i < 20; i++)
+    for (uint32_t i = 0; i < 20; i++)
         synthetic_event(run, i ? 4000000 : 0, MT_ROLE_PARAMETERS, 15 * (int64_t)MT_MIB, -1,
                         MT_NO_STEP);
     run->gap.begin_t_ns = run->t_ns;
     run->t_ns += 3200000000u;
     run->gap.end_t_ns = run->t_ns;
-    for (i = 0; i < steps; i++)
+    for (uint32_t i = 0; i < steps; i++)
         synthetic_step(run, arena, i);
 }
 
@@ -210,9 +206,7 @@ static inline struct mt_peak synthetic_peak(const struct synthetic_state *state,
 
 static inline void synthetic_peaks(struct mt_device_report *device, const struct synthetic_run *run)
 {
-    size_t i;
-
-    for (i = 0; i < run->count; i++) {
+    for (size_t i = 0; i < run->count; i++) {
         const struct synthetic_state *state = &run->states[i];
         uint64_t allocated = synthetic_allocated(state->roles);
 
@@ -237,10 +231,8 @@ static inline void synthetic_peaks(struct mt_device_report *device, const struct
 static inline void synthetic_steps(struct mt_report *report, struct mt_device_report *device,
                                    const struct synthetic_run *run)
 {
-    uint32_t i;
-
     device->steps = mt_arena_array(&report->arena, run->phase_count + 1, sizeof *device->steps);
-    for (i = 0; i < run->phase_count; i++) {
+    for (uint32_t i = 0; i < run->phase_count; i++) {
         const struct mt_phase *phase = &run->phases[i];
         struct mt_step_use *use = &device->steps[device->step_count];
 
@@ -260,11 +252,9 @@ static inline void synthetic_ooms(struct mt_report *report, struct mt_device_rep
                                   const struct synthetic_run *run,
                                   const struct synthetic_options *options)
 {
-    uint32_t i;
-
     device->oom_list = mt_arena_array(&report->arena, options->ooms + 1, sizeof *device->oom_list);
     device->ooms = device->oom_count = options->ooms;
-    for (i = 0; i < options->ooms; i++) {
+    for (uint32_t i = 0; i < options->ooms; i++) {
         const struct synthetic_state *state =
             &run->states[(run->count - 1) * (i + 1) / (options->ooms + 1)];
         struct mt_oom *oom = &device->oom_list[i];
@@ -292,12 +282,11 @@ static inline void synthetic_sites(struct mt_report *report, struct mt_device_re
         "_init_group adam.py:178",
         "a_function_with_a_name_that_nobody_can_remember a_file_with_a_long_name.py:1097"};
     uint64_t bytes = device->allocated_peak.bytes;
-    size_t i;
 
     device->peak_sites =
         mt_arena_array(&report->arena, MT_ARRAY_LEN(sites), sizeof *device->peak_sites);
     device->peak_site_count = bytes ? MT_ARRAY_LEN(sites) : 0;
-    for (i = 0; i < MT_ARRAY_LEN(sites); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(sites); i++) {
         bytes /= 2;
         device->peak_sites[i].site = sites[i];
         device->peak_sites[i].stack = MT_NO_ID;
@@ -315,7 +304,6 @@ static inline void synthetic_device(struct mt_report *report, struct mt_device_r
     struct mt_timeline_builder *builder;
     struct mt_span *spans;
     uint32_t span_count;
-    size_t i;
 
     device->name = "NVIDIA H200";
     device->total_memory_bytes = 140 * MT_GIB;
@@ -335,7 +323,7 @@ static inline void synthetic_device(struct mt_report *report, struct mt_device_r
                       &span_count);
     mt_timeline_builder_new(&report->arena, spans, span_count, 0, device->last_event,
                             options->bins ? options->bins : 4096, &builder);
-    for (i = 0; i < run->count; i++) {
+    for (size_t i = 0; i < run->count; i++) {
         const struct synthetic_state *state = &run->states[i];
         uint64_t allocated = synthetic_allocated(state->roles);
         struct mt_bytes bytes = {allocated, allocated, allocated, state->reserved};
@@ -349,7 +337,6 @@ static inline void synthetic_report(struct mt_report *report,
                                     const struct synthetic_options *options)
 {
     struct synthetic_run run = {.t_ns = 1795153021278383000u, .seed = options->seed};
-    uint32_t i;
 
     memset(report, 0, sizeof *report);
     report->name = "synthetic";
@@ -374,12 +361,12 @@ static inline void synthetic_report(struct mt_report *report,
     report->phase_count = run.phase_count;
     report->main_phase =
         mt_arena_array(&report->arena, run.phase_count + 1, sizeof *report->main_phase);
-    for (i = 0; i < run.phase_count; i++)
+    for (uint32_t i = 0; i < run.phase_count; i++)
         report->main_phase[i] = !run.phases[i].is_step && !run.phases[i].is_plumbing;
     report->step_count = options->steps;
     report->device_count = options->devices ? options->devices : 1;
     report->devices = mt_arena_array(&report->arena, report->device_count, sizeof *report->devices);
-    for (i = 0; i < report->device_count; i++) {
+    for (uint32_t i = 0; i < report->device_count; i++) {
         report->devices[i].device = (uint16_t)i;
         synthetic_device(report, &report->devices[i], &run, options);
     }

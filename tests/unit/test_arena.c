@@ -9,18 +9,17 @@ TEST(memory_is_zeroed_aligned_and_stays)
 {
     struct mt_arena arena = {0};
     unsigned char *blocks[400];
-    size_t i, j;
 
-    for (i = 0; i < 400; i++) {
+    for (size_t i = 0; i < 400; i++) {
         blocks[i] = mt_arena_alloc(&arena, i * 7);
         assert_non_null(blocks[i]);
         assert_int_equal((uintptr_t)blocks[i] % 16, 0);
-        for (j = 0; j < i * 7; j++)
+        for (size_t j = 0; j < i * 7; j++)
             assert_int_equal(blocks[i][j], 0);
         memset(blocks[i], (int)(i & 0xff), i * 7);
     }
-    for (i = 0; i < 400; i++)
-        for (j = 0; j < i * 7; j++)
+    for (size_t i = 0; i < 400; i++)
+        for (size_t j = 0; j < i * 7; j++)
             assert_int_equal(blocks[i][j], i & 0xff);
     mt_arena_release(&arena);
 }

@@ -10,9 +10,8 @@
 TEST(grows_and_stays_terminated)
 {
     struct mt_buf buf = {0};
-    size_t i;
 
-    for (i = 0; i < 5000; i++) {
+    for (size_t i = 0; i < 5000; i++) {
         mt_buf_add_char(&buf, (char)('a' + i % 26));
         assert_int_equal(strlen(buf.data), i + 1);
     }
@@ -97,9 +96,8 @@ TEST(decimals)
         {10.05, 1, "10.1"},
     };
     struct mt_buf buf = {0};
-    size_t i;
 
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mt_buf_reset(&buf);
         mt_buf_add_decimal(&buf, cases[i].value, cases[i].digits);
         assert_string_equal(buf.data, cases[i].text);

@@ -56,10 +56,9 @@ static void make(struct made *made, uint64_t scale, uint64_t base, uint32_t role
 {
     static const char *const labels[] = {"forward linear.py:134 < train.py:58",
                                          "backward of cross_entropy train.py:77", "x", LONG_LABEL};
-    uint32_t i, side;
 
     memset(made, 0, sizeof *made);
-    for (i = 0; i < roles; i++) {
+    for (uint32_t i = 0; i < roles; i++) {
         made->roles[i] =
             (struct mt_diff_row){.label = "role", .phase = "", .role = (enum mt_role)i};
         fill_row(&made->roles[i], scale, base);
@@ -67,7 +66,7 @@ static void make(struct made *made, uint64_t scale, uint64_t base, uint32_t role
         made->answers[1].instant.bytes.allocated += made->roles[i].b_bytes;
     }
     qsort(made->roles, roles, sizeof *made->roles, by_change);
-    for (i = 0; i < sites; i++) {
+    for (uint32_t i = 0; i < sites; i++) {
         /* one statement per number: initializers may be evaluated in any order */
         made->sites[i].label = labels[dice(4)];
         made->sites[i].label_a = dice(5) ? NULL : "forward old.py:1";
@@ -76,7 +75,7 @@ static void make(struct made *made, uint64_t scale, uint64_t base, uint32_t role
         fill_row(&made->sites[i], scale, 0);
     }
     qsort(made->sites, sites, sizeof *made->sites, by_change);
-    for (side = 0; side < 2; side++) {
+    for (uint32_t side = 0; side < 2; side++) {
         made->answers[side].instant.bytes.reserved =
             made->answers[side].instant.bytes.allocated + dice(scale);
         made->answers[side].instant.phase = MT_NO_PHASE;
@@ -140,9 +139,8 @@ static void check_falls(const struct mt_drawing *drawing, const struct made *mad
     uint64_t level = made->answers[0].instant.bytes.allocated;
     bool is_broken = drawing_find(drawing, "break") != NULL;
     uint32_t ends = 0;
-    size_t i;
 
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         const struct mt_op *op = &drawing->ops[i];
 
         if (drawing_is(op, "end")) {
@@ -171,11 +169,10 @@ static void check_falls(const struct mt_drawing *drawing, const struct made *mad
 static void check_sites(const struct mt_drawing *drawing, const struct made *made)
 {
     uint32_t row = 0, changed = 0;
-    size_t i;
 
     while (changed < made->device.sites.count && mt_diff_size(&made->sites[changed]))
         changed++;
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         if (!drawing_is(&drawing->ops[i], "site"))
             continue;
         assert_true(row < changed);
@@ -190,9 +187,8 @@ static void check_sites(const struct mt_drawing *drawing, const struct made *mad
 static void check_bars(const struct mt_drawing *drawing, const struct made *made)
 {
     uint32_t row = 0;
-    size_t i;
 
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         const struct mt_op *op = &drawing->ops[i];
 
         if (!drawing_is(op, "site-bar"))
@@ -206,15 +202,13 @@ TEST(waterfall_and_table_close)
 {
     struct mt_drawing drawing;
     struct made made;
-    uint32_t round;
-    size_t i;
 
-    for (round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < 60; round++) {
         uint64_t scale = UINT64_C(1) << (1 + dice(44)), base = dice(3) ? 0 : scale * 60;
         uint32_t roles = 1 + (uint32_t)dice(MT_ROLE_COUNT), sites = (uint32_t)dice(MAX_SITES);
 
         make(&made, scale, base, roles, sites);
-        for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
             draw(&drawing, &made, &sizes[i]);
             check_falls(&drawing, &made);
             check_sites(&drawing, &made);
@@ -259,7 +253,6 @@ TEST(weaknesses_of_the_comparison_are_noted)
         {"where the trace begins", "at its beginning", "in the middle of the run"}};
     struct mt_drawing drawing;
     struct made made;
-    size_t i;
 
     make(&made, MT_GIB, 0, 4, 8);
     draw(&drawing, &made, &sizes[0]);
@@ -267,7 +260,7 @@ TEST(weaknesses_of_the_comparison_are_noted)
     mt_drawing_release(&drawing);
     memcpy(made.diff.runs, runs, sizeof runs);
     made.diff.run_count = MT_ARRAY_LEN(runs);
-    for (i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         draw(&drawing, &made, &sizes[i]);
         assert_non_null(drawing_find(&drawing, "warning"));
         assert_non_null(
@@ -280,22 +273,21 @@ TEST(extremes_are_drawn)
 {
     struct mt_drawing drawing;
     struct made made;
-    size_t i, k;
 
-    for (k = 0; k < 3; k++) {
+    for (size_t k = 0; k < 3; k++) {
         make(&made, 1 + k * 5, 0, k == 0 ? 0 : 2, k == 1 ? 0 : 3);
         if (k == 2) {
             made.roles[0].a_bytes = made.answers[0].instant.bytes.allocated = UINT64_MAX / 2;
             made.roles[0].b_bytes = made.roles[1].b_bytes = made.roles[1].a_bytes = 0;
             made.answers[1].instant.bytes.allocated = 0;
         }
-        for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
             draw(&drawing, &made, &sizes[i]);
             mt_drawing_release(&drawing);
         }
     }
     made.view.device = NULL;
-    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &made, &sizes[i]);
         assert_non_null(drawing_find(&drawing, "nothing"));
         mt_drawing_release(&drawing);

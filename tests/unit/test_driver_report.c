@@ -175,10 +175,9 @@ static const struct mt_driver_report *run_out_of_space(struct run *run, uint64_t
 TEST(address_space_can_run_out)
 {
     const struct mt_event oom = {.heap = PYTORCH, .kind = MT_EVENT_OOM, .size_bytes = 30 * MT_MIB};
-    const struct mt_driver_report *driver;
     struct run run;
+    const struct mt_driver_report *driver = run_out_of_space(&run, 90 * MT_GIB, NULL);
 
-    driver = run_out_of_space(&run, 90 * MT_GIB, NULL);
     assert_int_equal(driver->no_space->held_bytes, 90 * MT_GIB);
     expect_text(&run, "The driver REFUSED 90.0 GiB of address ranges without memory, at");
     expect_text(&run, "The address space ran out, not the memory: 90.0 GiB of it was reserved");

@@ -251,11 +251,9 @@ TEST(blocks_freed_one_by_one_are_in_use)
 /* Every step leaves its graph behind, so the exception is not the cause. */
 TEST(blocks_that_every_step_keeps_are_not_held)
 {
-    unsigned i;
-
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
-    for (i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         struct pass pass;
         step_begins(i);
         pass = forward(LAYERS, CALLED);
@@ -308,7 +306,6 @@ TEST(few_blocks_are_values)
 TEST(blocks_of_one_stack_are_values)
 {
     struct pass failed, kept;
-    uint32_t i;
 
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
@@ -318,7 +315,7 @@ TEST(blocks_of_one_stack_are_values)
     refuse("model.py:layer:9" CALLED, BLOCK);
     kept =
         (struct pass){.blocks = {failed.blocks[1], failed.blocks[3], failed.blocks[5]}, .count = 3};
-    for (i = 0; i <= 6; i += 2)
+    for (uint32_t i = 0; i <= 6; i += 2)
         give(failed.blocks[i]);
     try_again(RETRIED);
     drop(&kept);
@@ -329,11 +326,9 @@ TEST(blocks_of_one_stack_are_values)
 /* A retry that comes one step later does not count. */
 TEST(late_retries_are_ignored)
 {
-    unsigned i;
-
     (void)begin(2, 2);
     step_ends(2);
-    for (i = 3; i < 5; i++) {
+    for (unsigned i = 3; i < 5; i++) {
         step_begins(i);
         give(take("metrics.py:count:3", BLOCK));
         step_ends(i);

@@ -93,9 +93,8 @@ static void fill(struct mt_buf *text, size_t length)
 static void expect(const struct mt_buf *raw, const struct mt_buf *wanted)
 {
     static const size_t pieces[] = {1, 1000, 1 << 20};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(pieces); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(pieces); i++) {
         struct mt_buf out = {0};
         struct mt_error error = {.text = ""};
         if (read_all(raw, pieces[i], &out, &error) != MT_OK)

@@ -9,10 +9,9 @@
 static void keep_values(const char *phase, const char *line, uint32_t steps)
 {
     uint64_t kept[STEPS];
-    uint32_t i;
 
     begin_replayable();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         train();
         kept[i] = take_in(phase, line, 200 * MT_MIB);
@@ -51,10 +50,9 @@ TEST(blocks_that_live_for_two_steps_are_not_reported)
 TEST(blocks_freed_before_their_successor_are_not_reported)
 {
     uint64_t kept = 0;
-    uint32_t i;
 
     begin_replayable();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         if (i < STEPS - 1) /* another rule covers the last step */
             train();
@@ -70,10 +68,9 @@ TEST(blocks_freed_before_their_successor_are_not_reported)
 TEST(the_first_of_its_successors_counts)
 {
     uint64_t kept[2] = {0, 0}, first;
-    uint32_t i;
 
     begin_replayable();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         train();
         first = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
@@ -92,10 +89,9 @@ TEST(the_first_of_its_successors_counts)
 TEST(blocks_without_successor_are_not_reported)
 {
     uint64_t kept = 0;
-    uint32_t i;
 
     begin_replayable();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         train();
         if (i % 2)
@@ -112,10 +108,9 @@ TEST(blocks_without_successor_are_not_reported)
 static void keep_in_the_last_step(bool late)
 {
     uint64_t kept = 0, next = 0;
-    uint32_t i;
 
     begin_replayable();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         train();
         if (i == STEPS - 1)
@@ -144,10 +139,9 @@ TEST(in_the_last_step_the_previous_block_is_evidence)
 TEST(without_training_nothing_is_reported)
 {
     uint64_t kept = 0, next;
-    uint32_t i;
 
     begin_replayable();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         next = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
         if (i)
@@ -163,10 +157,9 @@ TEST(without_training_nothing_is_reported)
 static void keep_gradients(const char *line, uint32_t from, uint32_t until, uint64_t others)
 {
     uint64_t gradient = 0, anew = 0;
-    uint32_t i;
 
     begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         phase_begins("zero_grad");
         if (i && others)
@@ -223,10 +216,8 @@ TEST(buckets_stay_by_design)
 
 TEST(without_zero_grad_gradients_add_up_on_purpose)
 {
-    uint32_t i;
-
     begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         train();
         if (!i)

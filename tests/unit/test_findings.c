@@ -32,17 +32,15 @@ static struct mt_pins pins;
 static void survey_events(struct mt_survey *survey, struct mt_arena *arena,
                           const struct memory_source *source)
 {
-    size_t i;
-
     mt_survey_init(survey, arena, &source->source);
     survey->devices = calloc(DEVICES, sizeof *survey->devices);
     assert_non_null(survey->devices);
     survey->device_count = DEVICES;
-    for (i = 0; i < DEVICES; i++) {
+    for (size_t i = 0; i < DEVICES; i++) {
         survey->devices[i].device = (uint16_t)i;
         survey->device_slot[i] = (uint8_t)(i + 1);
     }
-    for (i = 0; i < source->count; i++)
+    for (size_t i = 0; i < source->count; i++)
         if (source->events[i].kind == MT_EVENT_ALLOC)
             mt_alloc_log_add(&survey->log, source->events[i].size_bytes, MT_ROLE_OTHER);
 }

@@ -260,9 +260,8 @@ TEST(only_simulated_policies_have_a_limit)
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30)};
     struct memory_source source;
     struct mt_error error;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++) {
         const struct mt_fit_options options = {.policy = policies[i], .orders = 1};
         mt_fit_release(&summary);
         memory_source_init(&source, events, 1, 3);

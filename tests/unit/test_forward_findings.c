@@ -79,11 +79,10 @@ TEST(advice_is_checked_on_paper)
 static void call_of_layers(uint32_t layers, uint32_t lines)
 {
     char line[64];
-    uint32_t i, j;
 
     phase_begins("forward");
-    for (i = 0; i < layers; i++)
-        for (j = 0; j < lines; j++) {
+    for (uint32_t i = 0; i < layers; i++)
+        for (uint32_t j = 0; j < lines; j++) {
             snprintf(line, sizeof line, "model.py:layer:%u < model.py:forward:%u", j + 1, i + 50);
             (void)take(line, 20 * MT_MIB);
         }
@@ -267,17 +266,16 @@ TEST(blocks_for_a_recorded_backward_are_not_reported)
 static void call_again(uint32_t calls, uint32_t results, bool trains)
 {
     uint64_t kept[8] = {0};
-    uint32_t i, j;
 
     begin();
-    for (i = 0; i < calls; i++) {
+    for (uint32_t i = 0; i < calls; i++) {
         uint64_t made[8];
 
         phase_begins("forward");
-        for (j = 0; j < results; j++)
+        for (uint32_t j = 0; j < results; j++)
             made[j] = take("model.py:head:9 < run.py:main:3", 100 * MT_MIB);
         phase_ends("forward");
-        for (j = 0; i && j < results; j++)
+        for (uint32_t j = 0; i && j < results; j++)
             give(kept[j]);
         memcpy(kept, made, sizeof kept);
     }
@@ -498,10 +496,9 @@ static const struct mt_finding *refused(uint64_t bytes, struct mt_report **repor
 
 TEST(a_size_that_no_device_has_is_wrong)
 {
-    const struct mt_finding *finding;
     struct mt_report *report;
+    const struct mt_finding *finding = refused(UINT64_C(128) << 40, &report);
 
-    finding = refused(UINT64_C(128) << 40, &report);
     assert_non_null(finding);
     assert_string_equal(finding->title,
                         "128 TiB was requested, more than any device has: the size is wrong");
@@ -552,10 +549,9 @@ TEST(advice_is_about_blocks_that_were_alive)
 
 TEST(a_limit_of_the_process_costs_nothing)
 {
-    const struct mt_finding *finding;
     struct mt_report *report;
+    const struct mt_finding *finding = died(200 * MT_MIB, 8192 * MT_MIB, &report);
 
-    finding = died(200 * MT_MIB, 8192 * MT_MIB, &report);
     assert_non_null(strstr(finding->advice, "set_per_process_memory_fraction"));
     assert_null(finding->cost);
     program_end(report);

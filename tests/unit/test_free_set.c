@@ -106,11 +106,10 @@ TEST(behaves_like_the_oracle)
 {
     struct oracle oracle = {{false}};
     struct mt_free_set set = {0};
-    size_t round;
 
     random_state = 20260417;
     print_message("seed %llu\n", (unsigned long long)random_state);
-    for (round = 0; round < ROUNDS; round++) {
+    for (size_t round = 0; round < ROUNDS; round++) {
         size_t key = (size_t)(dice_xorshift(&random_state) % KEYS);
         uint64_t size = 512 * (dice_xorshift(&random_state) % 25),
                  addr = 4096 * (dice_xorshift(&random_state) % KEYS);

@@ -28,9 +28,7 @@ static int remove_directory(void **state)
 
 static void remove_files(const struct mt_gallery *gallery)
 {
-    size_t i;
-
-    for (i = 0; i < gallery->count; i++)
+    for (size_t i = 0; i < gallery->count; i++)
         remove(gallery->files[i].path);
 }
 

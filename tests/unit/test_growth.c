@@ -149,10 +149,9 @@ TEST(a_buffer_that_stays_once_is_no_growth)
 TEST(output_that_grows_with_the_input_is_no_growth)
 {
     uint64_t old = 0;
-    uint32_t i;
 
     program_begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         uint64_t input, output;
         step_begins(i);
         input = take("data.py:fetch:2", (i + 1) * MT_MIB);
@@ -170,10 +169,9 @@ TEST(output_that_grows_with_the_input_is_no_growth)
 TEST(a_block_that_stays_is_no_growth)
 {
     uint64_t old = 0;
-    uint32_t i;
 
     program_begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         uint64_t output;
         step_begins(i);
         if (!i)
@@ -192,10 +190,9 @@ TEST(longer_buffers_that_stay_grow)
 {
     struct mt_report *report;
     const struct mt_finding *finding;
-    uint32_t i;
 
     program_begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         uint64_t new;
         step_begins(i);
         new = take("model.py:embed:5", 2 * MT_MIB);
@@ -214,10 +211,9 @@ TEST(longer_buffers_that_stay_grow)
 TEST(blocks_replaced_by_more_are_no_growth)
 {
     uint64_t last = 0;
-    uint32_t i;
 
     program_begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         uint64_t now;
         step_begins(i);
         now = take("model.py:forward:3", (8 + i) * MT_MIB);
@@ -231,10 +227,8 @@ TEST(blocks_replaced_by_more_are_no_growth)
 
 TEST(a_queue_of_several_steps_is_no_growth)
 {
-    uint32_t i;
-
     program_begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         kept[i] = take("data.py:fetch:3", (2 + i / 8) * MT_MIB);
         if (i >= 6)
@@ -247,10 +241,8 @@ TEST(a_queue_of_several_steps_is_no_growth)
 /* A cache by length: most lengths occur in the first steps. */
 TEST(a_cache_that_fills_is_no_growth)
 {
-    uint32_t i;
-
     program_begin();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         if (i < 10 || i == 14)
             (void)take("cache.py:put:3", 4 * MT_MIB);
@@ -278,12 +270,11 @@ TEST(a_cache_that_is_emptied_is_no_growth)
 TEST(blocks_that_replace_others_are_no_growth)
 {
     uint64_t old[STEPS];
-    uint32_t i;
 
     program_begin();
-    for (i = 0; i < STEPS; i++)
+    for (uint32_t i = 0; i < STEPS; i++)
         old[i] = take("model.py:init:3", 4 * MT_MIB);
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         (void)take("model.py:convert:9", 3 * MT_MIB);
         give(old[i]);
@@ -296,12 +287,11 @@ TEST(blocks_that_replace_others_are_no_growth)
 TEST(blocks_that_replace_most_of_others_are_no_growth)
 {
     uint64_t old[STEPS];
-    uint32_t i;
 
     program_begin();
-    for (i = 0; i < STEPS; i++)
+    for (uint32_t i = 0; i < STEPS; i++)
         old[i] = take("model.py:init:3", 2 * MT_MIB);
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         (void)take("model.py:convert:9", 3 * MT_MIB);
         give(old[i]);
@@ -313,11 +303,9 @@ TEST(blocks_that_replace_most_of_others_are_no_growth)
 /* A loss for each step, as a tensor. */
 TEST(scalars_are_not_reported)
 {
-    uint32_t i;
-
     program_begin();
     (void)take("model.py:init:3", 64 * MT_MIB);
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         (void)take("train.py:loss:3", 4);
         step_ends(i);
@@ -327,10 +315,8 @@ TEST(scalars_are_not_reported)
 
 TEST(few_steps_are_no_evidence)
 {
-    uint32_t i;
-
     program_begin();
-    for (i = 0; i < 7; i++) {
+    for (uint32_t i = 0; i < 7; i++) {
         step_begins(i);
         (void)take("train.py:keep:3", 4 * MT_MIB);
         step_ends(i);
@@ -426,9 +412,8 @@ TEST(few_steps_that_rise_evenly_may_grow)
     static const uint64_t uneven[] = {2 * MT_MIB, 2 * MT_MIB, 2 * MT_MIB + 512};
     static const char line[] = "train.py:keep:7";
     struct mt_report *report;
-    const struct mt_finding *finding;
+    const struct mt_finding *finding = few_steps(line, even, 3, &report);
 
-    finding = few_steps(line, even, 3, &report);
     assert_string_equal(finding->title,
                         "3 recorded steps rise by 2.00 MiB each: looks like a leak, "
                         "2.00 MiB of it from keep train.py:7");

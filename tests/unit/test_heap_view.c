@@ -127,9 +127,8 @@ TEST(one_heap_is_seen_on_request)
     struct mt_replay_options options = {.policy = "recorded"};
     struct memory_source source;
     struct mt_error error;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(wanted); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(wanted); i++) {
         open_source(&source, driver_events, MT_ARRAY_LEN(driver_events));
         assert_int_equal(mt_heap_view_choose_heap(&source.source, wanted[i].heap, &error), MT_OK);
         assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);

@@ -9,9 +9,8 @@ static const struct mt_idle_use *idle_of(const struct mt_report *report, const c
                                          enum mt_role role)
 {
     const struct mt_device_report *device = &report->devices[0];
-    uint32_t i;
 
-    for (i = 0; i < device->idle_count; i++)
+    for (uint32_t i = 0; i < device->idle_count; i++)
         if (device->idle[i].role == role &&
             strcmp(report->phases[device->idle[i].phase].path, path) == 0)
             return &device->idle[i];
@@ -87,11 +86,10 @@ static void train(uint32_t step, uint64_t *kept_gradient)
 static struct mt_report *trained(void)
 {
     uint64_t gradient = 0;
-    uint32_t i;
 
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
-    for (i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++)
         train(i, &gradient);
     return program_report();
 }
@@ -138,10 +136,9 @@ TEST(the_highest_of_a_name_is_reported)
 {
     struct mt_report *report = trained();
     const struct mt_device_report *device = &report->devices[0];
-    uint32_t i;
 
     assert_true(device->idle_count > 0);
-    for (i = 0; i < device->idle_count; i++) {
+    for (uint32_t i = 0; i < device->idle_count; i++) {
         assert_int_equal(report->phases[device->idle[i].phase].step, 1);
         assert_true(!i || device->idle[i].phase > device->idle[i - 1].phase ||
                     (device->idle[i].phase == device->idle[i - 1].phase &&
@@ -154,11 +151,10 @@ TEST(the_highest_of_a_name_is_reported)
 TEST(nested_phases_count_as_use)
 {
     struct mt_report *report;
-    uint32_t i;
 
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
-    for (i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         uint64_t saved;
         step_begins(i);
         begin("forward");
@@ -185,11 +181,10 @@ TEST(without_training_nothing_is_idle)
 {
     struct mt_report *report;
     uint64_t kept = 0;
-    uint32_t i;
 
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
-    for (i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         step_begins(i);
         begin("loss");
         work(i);
@@ -214,11 +209,10 @@ TEST(the_highest_names_are_reported)
     struct mt_report *report;
     const struct mt_device_report *device;
     char name[32];
-    uint32_t i;
 
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
-    for (i = 0; i < MT_IDLE_PHASES + 4; i++) {
+    for (uint32_t i = 0; i < MT_IDLE_PHASES + 4; i++) {
         snprintf(name, sizeof name, "part %c%c", (char)('a' + i / 26), (char)('a' + i % 26));
         begin(name);
         give(take("model.py:work:5", (i == 3 ? 15u : i > 5 ? 21u : 20u) * MT_MIB));
@@ -230,7 +224,7 @@ TEST(the_highest_names_are_reported)
     assert_non_null(idle_of(report, "part ag", device->idle[0].role));
     assert_non_null(idle_of(report, "part bj", device->idle[0].role));
     assert_null(idle_of(report, "part ad", device->idle[0].role));
-    for (i = 1; i < device->idle_count; i++)
+    for (uint32_t i = 1; i < device->idle_count; i++)
         assert_true(device->idle[i].phase > device->idle[i - 1].phase);
     program_end(report);
 }

@@ -274,11 +274,10 @@ static void write_trace(const char *path, const struct row *rows, size_t count)
     struct mt_error error;
     FILE *file = fopen(path, "wb");
     uint32_t name, heap;
-    size_t i;
 
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     assert_int_equal(mt_writer_new(fileno(file), &header, &symbols, NULL, &writer, &error), MT_OK);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct mt_event event = {.seq = i,
                                  .t_ns = 1000 + i,
                                  .kind = (uint8_t)rows[i].kind,
@@ -348,9 +347,8 @@ static int enter_folder(void **state)
 static int leave_folder(void **state)
 {
     static const char *const files[] = {"script", "loop", "nowhere", "cut", "elf", "peaks.trace"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(files); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(files); i++)
         unlink(files[i]);
     return chdir("/") == 0 ? rmdir(*state) : -1;
 }

@@ -191,14 +191,13 @@ TEST(segments_that_a_flush_keeps_are_private)
     struct memory_source source;
     struct mt_pool_evidence evidence;
     struct mt_lost_pools pools;
-    size_t i;
 
     memory_source_init(&source, events, MT_ARRAY_LEN(events), 64);
     assert_int_equal(mt_pool_evidence_collect(&source.source, &evidence, NULL), MT_OK);
     assert_int_equal(evidence.count, 3);
     assert_int_equal(evidence.kept.count, 1);
     mt_lost_pools_guess(&evidence, &pools);
-    for (i = 0; i < MT_ARRAY_LEN(events); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(events); i++)
         assert_int_equal(mt_lost_pools_of(&pools, &events[i]) != 0,
                          events[i].addr >= AT(1) && events[i].addr < AT(2));
     assert_int_equal(mt_lost_pools_count(&pools, 0), 1);
@@ -226,9 +225,9 @@ TEST(two_reservations_are_two_pools)
                                 FLUSH,
                                 UNMAP(there, 2),
                                 ALLOC(here + 3 * MT_MIB, MT_MIB)};
-    const struct mt_replay_result *result;
+    const struct mt_replay_result *result =
+        run(events, MT_ARRAY_LEN(events), &options, NULL, "expandable_segments:True");
 
-    result = run(events, MT_ARRAY_LEN(events), &options, NULL, "expandable_segments:True");
     expect_exact(result, 1);
 }
 
@@ -271,9 +270,9 @@ TEST(observers_see_one_run)
     struct mt_replay_options options = {.policy = "pytorch"};
     struct seen seen = {0};
     struct mt_replay_observer observer = {&seen, see, forget};
-    const struct mt_replay_result *result;
+    const struct mt_replay_result *result =
+        run(events, MT_ARRAY_LEN(events), &options, &observer, NULL);
 
-    result = run(events, MT_ARRAY_LEN(events), &options, &observer, NULL);
     assert_int_equal(result->pools_inferred, 1);
     assert_false(result->verify.wanted); /* was not requested */
     assert_int_equal(result->verify.allocations, 0);
@@ -321,9 +320,8 @@ TEST(the_pairs_of_one_flush_are_bounded)
     struct mt_pool_evidence evidence = {0};
     struct memory_source source;
     struct mt_error error;
-    size_t i;
 
-    for (i = 0; i < SEGMENTS; i++) {
+    for (size_t i = 0; i < SEGMENTS; i++) {
         events[i] = TAKE(i, 20);
         events[SEGMENTS + 1 + i] = GIVE(SEGMENTS - 1 - i, 20);
     }

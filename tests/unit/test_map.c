@@ -20,15 +20,14 @@ TEST(extreme_keys_and_values)
 {
     static const uint64_t keys[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63, 0x7f0000000000};
     struct mt_map map = {0};
-    uint32_t i;
 
-    for (i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(mt_map_set(&map, keys[i], MT_MAP_NONE - 1 - i), MT_OK);
     assert_int_equal(map.count, 5);
     assert_int_equal(mt_map_set(&map, 0, 0), MT_OK); /* replaces */
     assert_int_equal(map.count, 5);
     assert_int_equal(mt_map_get(&map, 0), 0);
-    for (i = 1; i < 5; i++)
+    for (uint32_t i = 1; i < 5; i++)
         assert_int_equal(mt_map_take(&map, keys[i]), MT_MAP_NONE - 1 - i);
     assert_int_equal(map.count, 1);
     mt_map_release(&map);
@@ -52,9 +51,7 @@ static uint64_t next_random(uint64_t *seed)
  * in their low 32 bits: each kind clusters differently. */
 static void choose_keys(struct oracle *oracle)
 {
-    size_t i;
-
-    for (i = 0; i < KEY_COUNT; i++) {
+    for (size_t i = 0; i < KEY_COUNT; i++) {
         oracle->key[i] = i % 3 == 0   ? UINT64_C(0x7f2000000000) + i * 512
                          : i % 3 == 1 ? i
                                       : (uint64_t)i << 32;
@@ -65,9 +62,7 @@ static void choose_keys(struct oracle *oracle)
 
 static void compare_all(const struct mt_map *map, const struct oracle *oracle, uint64_t seed)
 {
-    size_t i;
-
-    for (i = 0; i < KEY_COUNT; i++) {
+    for (size_t i = 0; i < KEY_COUNT; i++) {
         if (mt_map_get(map, oracle->key[i]) != oracle->value[i])
             fail_msg("key %zu differs, seed %llu", i, (unsigned long long)seed);
     }
@@ -96,9 +91,7 @@ static void one_operation(struct mt_map *map, struct oracle *oracle, uint64_t ra
 
 TEST(agrees_with_an_oracle)
 {
-    uint64_t run;
-
-    for (run = 1; run <= 8; run++) {
+    for (uint64_t run = 1; run <= 8; run++) {
         uint64_t seed = run * UINT64_C(0x9E3779B97F4A7C15);
         struct mt_map map = {0};
         struct oracle oracle;
@@ -119,10 +112,10 @@ TEST(strings_get_dense_ids)
 {
     struct mt_strings strings = {0};
     char text[32];
-    uint32_t id, i, round;
+    uint32_t id;
 
-    for (round = 0; round < 2; round++) {
-        for (i = 0; i < 3000; i++) {
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 3000; i++) {
             int length = snprintf(text, sizeof text, "name %u", i);
             assert_int_equal(mt_strings_intern(&strings, text, (size_t)length, &id), MT_OK);
             assert_int_equal(id, i);
@@ -151,11 +144,9 @@ TEST(strings_with_zero_bytes_differ)
 TEST(hashes_use_all_bytes)
 {
     char text[40] = {0};
-    uint64_t plain;
-    size_t i;
+    uint64_t plain = mt_hash_bytes(text, sizeof text);
 
-    plain = mt_hash_bytes(text, sizeof text);
-    for (i = 0; i < sizeof text; i++) {
+    for (size_t i = 0; i < sizeof text; i++) {
         text[i] = 1;
         assert_true(mt_hash_bytes(text, sizeof text) != plain);
         assert_true(mt_hash_bytes(text, i) != mt_hash_bytes(text, i + 1));

@@ -13,10 +13,8 @@ struct model {
 
 static void make(const struct model *model, const char *line)
 {
-    uint32_t i, j;
-
-    for (i = 0; model->sizes[i]; i++)
-        for (j = 0; j < model->counts[i]; j++)
+    for (uint32_t i = 0; model->sizes[i]; i++)
+        for (uint32_t j = 0; j < model->counts[i]; j++)
             (void)take(line ? line : "module.py:_apply:1", model->sizes[i]);
 }
 
@@ -42,18 +40,17 @@ struct training {
 static struct mt_report *train(const struct training *training)
 {
     uint64_t gradient = 0, results[8];
-    uint32_t i, j;
 
     program_begin();
     make(&training->model, training->made_by);
-    for (i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         step_begins(i);
         part_begins(training->no_call ? "multiply" : "forward");
-        for (j = 0; j < training->activation_count; j++)
+        for (uint32_t j = 0; j < training->activation_count; j++)
             results[j] = take("model.py:forward:9", training->activations);
         part_ends(training->no_call ? "multiply" : "forward");
         part_begins(training->no_backward ? "loss" : "backward");
-        for (j = 0; j < training->activation_count; j++)
+        for (uint32_t j = 0; j < training->activation_count; j++)
             give(results[j]);
         if (gradient)
             give(gradient);
@@ -61,7 +58,7 @@ static struct mt_report *train(const struct training *training)
         part_ends(training->no_backward ? "loss" : "backward");
         part_begins(training->no_backward ? "after" : "optimizer");
         if (!i)
-            for (j = 0; j < 2; j++)
+            for (uint32_t j = 0; j < 2; j++)
                 (void)take("adam.py:state:2", training->layer);
         part_ends(training->no_backward ? "after" : "optimizer");
         step_ends(i);
@@ -336,11 +333,10 @@ TEST(copies_are_made_in_a_phase)
 TEST(state_in_half_precision_is_no_copy)
 {
     struct mt_report *report;
-    uint32_t i, j, k;
 
     program_begin();
     make(&cast.model, NULL);
-    for (i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         uint64_t result;
         step_begins(i);
         part_begins("forward");
@@ -350,8 +346,8 @@ TEST(state_in_half_precision_is_no_copy)
         give(result);
         part_ends("backward");
         part_begins("optimizer");
-        for (j = 0; !i && cast.copies.sizes[j]; j++)
-            for (k = 0; k < cast.copies.counts[j]; k++)
+        for (uint32_t j = 0; !i && cast.copies.sizes[j]; j++)
+            for (uint32_t k = 0; k < cast.copies.counts[j]; k++)
                 (void)take("adam.py:state:2", cast.copies.sizes[j]);
         part_ends("optimizer");
         step_ends(i);

@@ -12,9 +12,8 @@
 static struct mt_buffers buffers_of(const struct mt_buffer *items, size_t count)
 {
     struct mt_buffers buffers = {0};
-    size_t i;
 
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         assert_int_equal(mt_buffers_add(&buffers, &items[i], NULL), MT_OK);
     return buffers;
 }
@@ -88,10 +87,9 @@ TEST(checker_finds_overlaps)
     };
     struct mt_buffers buffers = buffers_of(items, 3);
     uint64_t height;
-    size_t i;
     bool valid;
 
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mt_placement_check(&buffers, cases[i].addresses, &valid, &height);
         assert_int_equal(valid, cases[i].valid);
     }
@@ -163,9 +161,8 @@ TEST(csv_that_is_none)
                                       "lower,upper,size\n0,1,4611686018427387904\n",
                                       "lower,upper,size\n0,1,4611686018427387904\n0,1,1\n"};
     struct mt_buffers buffers;
-    size_t i;
 
-    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct mt_error error = {.text = ""};
         assert_true(read_csv(bad[i], &buffers, &error) < 0);
         assert_true(error.text[0] != '\0');
@@ -235,9 +232,8 @@ TEST(benchmarks_that_are_easy)
         uint64_t capacity;
     } cases[] = {
         {"I.1048576", 1048576}, {"J.1048576", 1048576}, {"K.1048576", 1048576}, {"input.12", 12}};
-    size_t i;
 
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mt_buffers buffers = read_fixture(cases[i].name);
         struct mt_optimal_result result = solved(&buffers, 0, cases[i].capacity);
         assert_true(result.plan_bytes <= cases[i].capacity);

@@ -10,11 +10,9 @@ static uint64_t others_bytes; /* alive all the time */
 /* A block of the optimizer's step at that line. `kept`: state, not a temporary. */
 static void make_in_the_optimizer(const char *line, uint64_t bytes, bool kept)
 {
-    uint32_t i;
-
     begin();
     (void)take("model.py:init:2", others_bytes);
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         uint64_t addr = 0;
         step_begins(i);
         train();
@@ -67,18 +65,18 @@ TEST(blocks_not_alive_at_the_peak_are_not_found)
 static void make_lists(const char *function, uint32_t lists, uint32_t parameters)
 {
     uint64_t made[16], other;
-    uint32_t i, j, count;
+    uint32_t count;
     char line[96];
 
     begin_replayable();
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         train();
         phase_begins("optimizer");
         other = take("clip.py:clip:3", 100 * MT_MIB);
         if (!i)
             (void)take("torch/optim/optimizer.py:_multi_tensor_sgd:9", 100 * MT_MIB);
-        for (j = count = 0; j < lists * parameters; j++) {
+        for (uint32_t j = count = 0; j < lists * parameters; j++) {
             snprintf(line, sizeof line, "torch/optim/optimizer.py:%s:%u", function, j / parameters);
             made[count++] = take(line, 100 * MT_MIB);
         }

@@ -96,9 +96,8 @@ TEST(options_stand_anywhere)
         "replay a b --json --limit=12GiB --output=out", "replay --json a -o out --limit 12GiB -- b",
         "replay --out out --lim 12GiB --js a b",
     };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(lines); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(lines); i++) {
         struct outcome outcome;
         parse(&outcome, lines[i]);
         assert_int_equal(outcome.code, -1);
@@ -186,9 +185,8 @@ TEST(bad_usage)
         {"replay a --=x", "option '--' is ambiguous"},
         {"replay a --\x1b[31m", "unknown option '--\\x1b[31m'"},
     };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         struct outcome outcome;
         char wanted[512] = "";
         parse(&outcome, cases[i].line);
@@ -204,9 +202,8 @@ TEST(too_many_of_a_list)
 {
     struct outcome outcome;
     char line[512] = "replay a";
-    int i;
 
-    for (i = 0; i < 32; i++)
+    for (int i = 0; i < 32; i++)
         strcat(line, " -px");
     parse(&outcome, line);
     assert_int_equal(outcome.code, -1);
@@ -221,9 +218,8 @@ TEST(too_many_of_a_list)
 TEST(help)
 {
     static const char *const lines[] = {"replay --help", "replay -h", "replay a b --help c"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(lines); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(lines); i++) {
         struct outcome outcome;
         parse(&outcome, lines[i]);
         assert_int_equal(outcome.code, MT_EXIT_OK);
@@ -318,9 +314,8 @@ TEST(errors_name_the_place)
          MT_EXIT_INPUT,
          "memtrace: cannot read 'a': out of memory\n"},
     };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         char said[512];
         int kept[2], fd = capture_begin(kept), code;
         code = mt_report_error(cases[i].path, &cases[i].error);

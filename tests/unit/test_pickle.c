@@ -38,11 +38,11 @@ static void add_items(const struct mt_pickle *pickle, struct mt_pickle_value val
 {
     static const char *const around[] = {"[]", "()", "{}", "{}"};
     const char *brackets = around[value.kind - MT_PICKLE_LIST];
-    size_t count, i;
+    size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, value, &count);
 
     mt_buf_add_char(out, brackets[0]);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         bool is_value = value.kind == MT_PICKLE_DICT && i % 2;
         mt_buf_add_text(out, i == 0 ? "" : is_value ? ":" : ",");
         add_repr(pickle, items[i], depth + 1, out);
@@ -183,9 +183,8 @@ TEST(test_opcodes)
                                      "[...,...]]]]]"},
         {BYTES("N.trailing bytes are not ours"), "None"},
     };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         expect(cases[i].bytes, cases[i].length, NULL, cases[i].repr);
 }
 
@@ -229,9 +228,8 @@ TEST(test_refusals)
         {BYTES("C\0\x98."), 2, "READONLY_BUFFER"},
     };
     char text[64];
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         snprintf(text, sizeof text, "refused opcode %s:", cases[i].name);
         expect_error(cases[i].bytes, cases[i].length, MT_ERR_UNSUPPORTED, cases[i].offset, text);
     }
@@ -285,9 +283,8 @@ TEST(test_errors)
         {BYTES("q\x01."), 0, "nothing on the stack"},
         {BYTES("Nq\x07h\x06\x86."), 3, "never set"},
     };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         expect_error(cases[i].bytes, cases[i].length, MT_ERR_FORMAT, cases[i].offset,
                      cases[i].text);
 }
@@ -338,7 +335,6 @@ static enum mt_status convert(void *context, struct mt_pickle *pickle,
                               struct mt_pickle_value *value, struct mt_error *error)
 {
     struct recorder *recorder = context;
-    size_t i;
 
     (void)pickle;
     (void)error;
@@ -347,7 +343,7 @@ static enum mt_status convert(void *context, struct mt_pickle *pickle,
         *value = (struct mt_pickle_value){items[0].bits + items[1].bits, MT_PICKLE_HOST, 2};
         return MT_OK;
     }
-    for (i = 0; value->kind == MT_PICKLE_DICT && i + 1 < count; i += 2) {
+    for (size_t i = 0; value->kind == MT_PICKLE_DICT && i + 1 < count; i += 2) {
         if (items[i].kind != MT_PICKLE_TEXT || items[i].bits != 0)
             continue;
         recorder->converted++;
@@ -360,9 +356,8 @@ static enum mt_status convert(void *context, struct mt_pickle *pickle,
 static void expect_converted(const void *bytes, size_t length, const char *repr, int converted)
 {
     static const char *const texts[] = {"x"};
-    int quick;
 
-    for (quick = 0; quick < 2; quick++) {
+    for (int quick = 0; quick < 2; quick++) {
         struct recorder recorder = {0, 0};
         struct mt_pickle_hooks hooks = {.context = &recorder,
                                         .complete = convert,
@@ -429,9 +424,8 @@ TEST(test_hook_errors)
     struct mt_pickle_value root;
     struct mt_pickle *pickle = NULL;
     struct mt_error error;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(pickles); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(pickles); i++)
         assert_int_equal(read_bytes(pickles[i], strlen(pickles[i]), &hooks, &pickle, &root, &error),
                          MT_ERR_MEMORY);
 }
@@ -444,14 +438,13 @@ static enum mt_status hash_items(void *context, struct mt_pickle *pickle,
                                  struct mt_pickle_value *value, struct mt_error *error)
 {
     uint64_t hash = count;
-    size_t i;
 
     (void)context;
     (void)pickle;
     (void)error;
     if ((!count && value->kind == MT_PICKLE_DICT) || count > 600)
         return MT_OK;
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         hash = mt_hash_u64(hash * 31 + items[i].bits * 7 + items[i].kind);
     *value = (struct mt_pickle_value){hash >> 16, MT_PICKLE_HOST, value->kind};
     return MT_OK;
@@ -467,13 +460,13 @@ static uint64_t hash_all(const struct mt_buf *bytes, bool no_short_cuts)
     struct mt_error error = {.text = ""};
     const struct mt_pickle_value *items;
     uint64_t hash = 0;
-    size_t count, i;
+    size_t count;
 
     if (read_bytes(bytes->data, bytes->length, &hooks, &pickle, &root, &error) != MT_OK)
         fail_msg("%s", error.text);
     items = mt_pickle_items(pickle, root, &count);
     assert_int_equal(count, 6 + 10000 + 10000 / 7 + 1);
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         hash = mt_hash_u64(hash * 31 + items[i].bits * 7 + items[i].kind + items[i].host);
     mt_pickle_free(pickle);
     return hash;
@@ -482,12 +475,11 @@ static uint64_t hash_all(const struct mt_buf *bytes, bool no_short_cuts)
 static void make_shapes(struct mt_buf *bytes)
 {
     uint32_t slot = 7; /* "]" and the keys */
-    int i;
 
     mt_buf_add(bytes, BYTES("\x80\x04]\x94("));
     mt_buf_add(bytes, BYTES("\x8c\x01\x61\x94\x8c\x01\x62\x94\x8c\x01\x63\x94\x8c\x01\x64\x94"
                             "\x8c\x01\x65\x94K\x01\x85\x94"));
-    for (i = 0; i < 10000; i++) {
+    for (int i = 0; i < 10000; i++) {
         uint32_t own = slot++;
         mt_buf_add(bytes, BYTES("}\x94("));
         mt_buf_add(bytes, i % 3 ? "h\x01M" : "h\x02M", 3);
@@ -560,13 +552,12 @@ TEST(test_damage)
         "\x8a\x03\x01\x02\x03uh\x02}\x94(h\x03G\x3f\xf0\0\0\0\0\0\0uNK\x01\x86\x94\x65"
         "X\x03\0\0\0abc\x94(S'q'\np9\nI12\ng9\nlu.";
     size_t length = sizeof bytes - 1, i;
-    int bit;
 
     check_any(bytes, length);
     for (i = 0; i < length; i++) {
         char kept = bytes[i];
         check_any(bytes, i);
-        for (bit = 0; bit < 256; bit++) {
+        for (int bit = 0; bit < 256; bit++) {
             bytes[i] = (char)bit;
             check_any(bytes, length);
         }

@@ -49,11 +49,10 @@ static void begin(void)
     unsigned number = 0;
     char name[16];
     uint32_t id;
-    size_t i;
 
     memory_source_init(&source, events, count, 5);
     assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (events[i].kind != MT_EVENT_PHASE_PUSH && events[i].kind != MT_EVENT_PHASE_POP)
             continue;
         snprintf(name, sizeof name, "step#%u", number);

@@ -102,9 +102,8 @@ static void check_rows(const struct mt_drawing *drawing, const struct mt_policy_
     double zero, scale = scale_of(drawing, table, &zero), parts = 0;
     uint64_t last = 0;
     uint32_t row = 0;
-    size_t i;
 
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         const struct mt_op *op = &drawing->ops[i];
 
         if (drawing_is(op, "row")) {
@@ -136,12 +135,10 @@ TEST(bars_sum_to_what_is_reserved)
     static struct mt_policy_table table;
     struct mt_drawing drawing;
     const char *fault;
-    uint32_t round;
-    size_t i;
 
-    for (round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < 60; round++) {
         fill_random(&table);
-        for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
             struct mt_buf svg = {0};
 
             mt_policies_draw(&table, &sizes[i], &drawing);
@@ -244,13 +241,12 @@ TEST(extremes_are_drawn)
     static const uint64_t values[] = {0, 1, MT_GIB, UINT64_MAX / 2};
     static struct mt_policy_table table;
     struct mt_drawing drawing;
-    size_t i, k;
 
-    for (k = 0; k < MT_ARRAY_LEN(values); k++) {
+    for (size_t k = 0; k < MT_ARRAY_LEN(values); k++) {
         begin(&table);
         add_row(&table, "none", values[k], values[k], values[k], values[k]);
         assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
-        for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
             mt_policies_draw(&table, &sizes[i], &drawing);
             assert_null(drawing_fault(&drawing));
             mt_drawing_release(&drawing);

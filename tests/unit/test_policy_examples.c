@@ -43,9 +43,7 @@ static void do_step(struct bench *bench, const struct step *step)
 
 static void play(struct bench *bench, const struct step *steps, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct mt_counters *counters;
         do_step(bench, &steps[i]);
         counters = policy_bench_counters(&bench->on);
@@ -423,10 +421,9 @@ TEST(wrong_options_are_refused)
     };
     struct mt_trace_header header = {0};
     struct mt_device_model device;
-    size_t i;
 
     mt_device_init(&device, 0, 0, false);
-    for (i = 0; i < MT_ARRAY_LEN(wrong); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(wrong); i++) {
         const struct mt_policy_ops *ops = mt_policy_find(wrong[i][0], strlen(wrong[i][0]));
         struct mt_policy *policy = NULL;
         struct mt_error error = {0};

@@ -37,10 +37,9 @@ static void play(const char *name, const char *options, uint64_t limit_bytes,
     struct mt_policy_block slots[SLOTS] = {{0}}, block;
     struct policy_bench bench;
     uint64_t first_addr = 0;
-    size_t i;
 
     policy_bench_open(&bench, name, options, limit_bytes);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct step *step = &steps[i];
         if (step->bytes) {
             enum mt_status status = policy_bench_take(&bench, step->bytes, step->stream, &block);
@@ -216,16 +215,15 @@ TEST(rmm_fixed_size_keeps_what_it_took)
     struct mt_policy_block blocks[16];
     struct policy_bench bench;
     uint64_t reserved;
-    size_t i;
 
     policy_bench_open(&bench, "rmm-binning", "min_size_exponent=10,max_size_exponent=10", 0);
-    for (i = 0; i < MT_ARRAY_LEN(blocks); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(blocks); i++) {
         assert_int_equal(policy_bench_take(&bench, 512, (uint32_t)i % 4, &blocks[i]), MT_OK);
         assert_int_equal(blocks[i].size_bytes, 1024);
     }
     reserved = policy_bench_counters(&bench)->reserved.now;
     assert_true(reserved >= 1024 * MT_ARRAY_LEN(blocks));
-    for (i = 0; i < MT_ARRAY_LEN(blocks); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(blocks); i++)
         policy_bench_give(&bench, &blocks[i]);
     assert_int_equal(policy_bench_counters(&bench)->reserved.now, reserved);
     policy_bench_close(&bench);
@@ -246,10 +244,9 @@ static void no_dups(const char *name, const char *options)
     struct mt_policy_block blocks[MANY];
     struct policy_bench bench;
     uint64_t largest = 0;
-    size_t i;
 
     policy_bench_open(&bench, name, options, 1024 * MT_MIB);
-    for (i = 0; i < MANY; i++) {
+    for (size_t i = 0; i < MANY; i++) {
         assert_int_equal(policy_bench_take(&bench, i + 1, 0, &blocks[i]), MT_OK);
         largest = mt_max_u64(largest, blocks[i].size_bytes);
     }
@@ -257,7 +254,7 @@ static void no_dups(const char *name, const char *options)
     assert_int_equal(blocks[3].size_bytes, 256); /* AllocatedVsRequested: 4 bytes */
     check_stats(&bench, MANY, 654336, 654336);
     assert_true(policy_bench_is_sound(&bench)); /* no overlaps, too */
-    for (i = 0; i < MANY; i++)
+    for (size_t i = 0; i < MANY; i++)
         policy_bench_give(&bench, &blocks[i]);
     check_stats(&bench, MANY, 0, 654336);
     policy_bench_close(&bench);
@@ -268,17 +265,15 @@ static void exercise_coalescing(const char *name, const char *options, uint64_t 
     const uint64_t sizes[] = {4096, 8 * MT_MIB, 16384, largest};
     struct mt_policy_block first, again, blocks[MT_ARRAY_LEN(sizes)];
     struct policy_bench bench;
-    int i;
-    size_t k;
 
     policy_bench_open(&bench, name, options, 1024 * MT_MIB);
     assert_int_equal(policy_bench_take(&bench, 4096, 0, &first), MT_OK);
     policy_bench_give(&bench, &first);
     check_stats(&bench, 1, 0, 4096);
-    for (i = 0; i < 1024; i++) {
-        for (k = 0; k < MT_ARRAY_LEN(sizes); k++)
+    for (int i = 0; i < 1024; i++) {
+        for (size_t k = 0; k < MT_ARRAY_LEN(sizes); k++)
             assert_int_equal(policy_bench_take(&bench, sizes[k], 0, &blocks[k]), MT_OK);
-        for (k = 0; k < MT_ARRAY_LEN(sizes); k++)
+        for (size_t k = 0; k < MT_ARRAY_LEN(sizes); k++)
             policy_bench_give(&bench, &blocks[k]);
     }
     check_stats(&bench, 4097, 0, 4096 + 8 * MT_MIB + 16384 + largest);
@@ -324,14 +319,13 @@ TEST(tensorflow_arena)
 static void fill_regions(struct policy_bench *bench, const char *options, uint64_t limit_bytes)
 {
     struct mt_policy_block blocks[128];
-    size_t i;
 
     policy_bench_open(bench, "bfc", options, limit_bytes);
-    for (i = 0; i < MT_ARRAY_LEN(blocks); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(blocks); i++)
         assert_int_equal(policy_bench_take(bench, 4 * MT_MIB, 0, &blocks[i]), MT_OK);
     assert_int_equal(policy_bench_counters(bench)->segments.now, 8);
     assert_int_equal(policy_bench_counters(bench)->reserved.now, 512 * MT_MIB);
-    for (i = 0; i + 1 < MT_ARRAY_LEN(blocks); i++)
+    for (size_t i = 0; i + 1 < MT_ARRAY_LEN(blocks); i++)
         policy_bench_give(bench, &blocks[i]);
 }
 

@@ -83,9 +83,7 @@ static const struct mt_replay_result *run(struct mt_event *events, size_t count,
 
 static void expect_exact(struct mt_event *events, size_t count, uint64_t restores)
 {
-    size_t batch;
-
-    for (batch = 1; batch <= 64; batch += 21) {
+    for (size_t batch = 1; batch <= 64; batch += 21) {
         const struct mt_replay_result *result = run(events, count, "pytorch", batch);
         if (!result->verify.exact)
             fail_msg("batches of %zu: %s", batch, result->verify.first_difference);
@@ -240,9 +238,8 @@ TEST(a_flush_before_a_restore_is_the_programs)
 {
     struct mt_event events[] = {TAKE(5, 20), ALLOC(AT(5), 20), FREE(AT(5)), CAPTURE,
                                 GIVE(5, 20), TILE_FIRST,       TILE_SECOND};
-    size_t i;
 
-    for (i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++)
         events[i].pool = 0;
     events[4 + CAPTURE_EVENTS].pool = 0;
     expect_exact(events, MT_ARRAY_LEN(events), 1);
@@ -366,11 +363,10 @@ TEST(without_stacks_two_tiles_prove_nothing)
 {
     struct mt_event two[] = {TAKE(0, 12), ALLOC(AT(0), 12), FREE(AT(0)), ALLOC(AT(0), 12)};
     struct mt_event four[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(two); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(two); i++)
         two[i].stack = MT_NO_ID;
-    for (i = 0; i < MT_ARRAY_LEN(four); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(four); i++)
         four[i].stack = MT_NO_ID;
     expect_exact(two, MT_ARRAY_LEN(two), 0);
     expect_exact(four, MT_ARRAY_LEN(four), 1);
@@ -384,15 +380,14 @@ TEST(a_pool_that_is_filled_again_is_no_restore)
                                TAKE(2, 12), ALLOC(AT(2), 12), FREE(AT(0)),      FREE(AT(1)),
                                FREE(AT(2)), ALLOC(AT(0), 12), ALLOC(AT(1), 12), ALLOC(AT(2), 12)};
     enum { LAST_OF_FIRST = 5 };
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(again); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(again); i++)
         again[i].stack = MT_NO_ID;
     expect_exact(again, MT_ARRAY_LEN(again), 0);
     again[LAST_OF_FIRST].size_bytes -= 100;
     expect_exact(again, MT_ARRAY_LEN(again), 1);
     again[LAST_OF_FIRST].size_bytes += 100;
-    for (i = 0; i < MT_ARRAY_LEN(again); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(again); i++)
         again[i].stack = again[i].kind == MT_EVENT_ALLOC ? STACK : MT_NO_ID;
     expect_exact(again, MT_ARRAY_LEN(again), 1); /* one call made all of them */
 }
@@ -425,11 +420,11 @@ TEST(old_moments_are_forgotten)
     struct mt_pool_tracks tracks = {0};
     struct mt_block_track track = {.addr = BASE, .block_bytes = 512, .pool = POOL};
     const char *why = "";
-    uint32_t i, first;
+    uint32_t first;
 
     mt_pool_tracks_begin(&tracks, &track);
     first = tracks.now;
-    for (i = 1; i <= 300000; i++) {
+    for (uint32_t i = 1; i <= 300000; i++) {
         track.addr = BASE + 512 * (1 + i % 1000);
         mt_pool_tracks_begin(&tracks, &track);
         mt_pool_tracks_end(&tracks, track.addr);

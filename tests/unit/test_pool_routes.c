@@ -126,9 +126,8 @@ TEST(what_is_no_selector_is_refused)
         "site=~(", "size>=",         "size>=20bananas", "size<0",
         "size",    "size=1,,size=1", "pool=~x",         "size>18446744073709551615"};
     struct mt_request_selector *selector;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(wrong); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(wrong); i++) {
         if (mt_request_selector_new(wrong[i], &selector, &error) != MT_ERR_USAGE)
             fail_msg("'%s' was taken", wrong[i]);
         assert_null(selector);

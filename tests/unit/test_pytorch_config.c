@@ -28,9 +28,8 @@ static void refused(const char *text, const char *reason)
 
 TEST(options_are_read_in_both_spellings)
 {
-    struct mt_pytorch_config config;
+    struct mt_pytorch_config config = parsed("expandable_segments:True,max_split_size_mb:64");
 
-    config = parsed("expandable_segments:True,max_split_size_mb:64");
     assert_true(config.expandable_segments);
     assert_int_equal(config.max_split_bytes, 64 * MT_MIB);
     config = parsed(" garbage_collection_threshold = 0.6 , max_split_size_mb=200 ");
@@ -45,9 +44,8 @@ TEST(options_are_read_in_both_spellings)
 
 TEST(large_segment_size_comes_first_wherever_it_stands)
 {
-    struct mt_pytorch_config config;
+    struct mt_pytorch_config config = parsed("max_split_size_mb:41,large_segment_size_mb:40");
 
-    config = parsed("max_split_size_mb:41,large_segment_size_mb:40");
     assert_int_equal(config.large_segment_bytes, 40 * MT_MIB);
     assert_int_equal(config.max_non_split_rounding_bytes, 40 * MT_MIB);
     config = parsed("large_segment_size_mb:40,max_non_split_rounding_mb:64");
@@ -82,13 +80,12 @@ TEST(bad_options_are_refused_with_a_reason)
 TEST(division_lists_fill_as_pytorch_does)
 {
     struct mt_pytorch_config config = parsed("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]");
-    size_t i;
 
-    for (i = 0; i <= 8; i++)
+    for (size_t i = 0; i <= 8; i++)
         assert_int_equal(config.divisions[i], 1); /* the first pair fills below */
     assert_int_equal(config.divisions[9], 2);
     assert_int_equal(config.divisions[10], 4);
-    for (i = 11; i < MT_PYTORCH_DIVISIONS; i++)
+    for (size_t i = 11; i < MT_PYTORCH_DIVISIONS; i++)
         assert_int_equal(config.divisions[i], 8);
     config = parsed("roundup_power2_divisions:[64:8,1024:4]");
     assert_int_equal(config.divisions[7], 0); /* not named by any pair */

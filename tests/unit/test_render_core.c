@@ -35,9 +35,8 @@ TEST(utf8_is_decoded_and_damage_is_marked)
     const char *text = "a\xC2\xB5\xE2\x80\xA6\xF0\x9F\x98\x80\xFF\xC0\x80\xE2\x80";
     static const uint32_t want[] = {'a',    0xB5,   0x2026, 0x1F600, 0xFFFD,
                                     0xFFFD, 0xFFFD, 0xFFFD, 0xFFFD,  0};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(want); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(want); i++)
         assert_int_equal(mt_utf8_next(&text), want[i]);
 }
 
@@ -46,14 +45,14 @@ TEST(every_needed_letter_has_an_outline)
     const char *text = "AZaz09 ~\xE2\x80\x94\xE2\x80\x93\xE2\x80\xA6\xC2\xB7\xC3\x97\xC3\xB7"
                        "\xE2\x88\x92\xE2\x89\xA4\xE2\x89\xA5\xC2\xB1\xC2\xB5\xC2\xB0\xE2\x80\xBA"
                        "\xE2\x86\x92\xC3\xBC\xC3\x9F\xCE\xBC";
-    uint32_t c, i;
+    uint32_t c;
 
     while ((c = mt_utf8_next(&text))) {
         assert_non_null(mt_glyph_find(&mt_glyph_tables[MT_REGULAR], c));
         assert_non_null(mt_glyph_find(&mt_glyph_tables[MT_SEMIBOLD], c));
     }
     assert_null(mt_glyph_find(&mt_glyph_tables[MT_REGULAR], 0x9418));
-    for (i = 0; i < mt_glyph_tables[MT_REGULAR].count; i++) {
+    for (uint32_t i = 0; i < mt_glyph_tables[MT_REGULAR].count; i++) {
         c = mt_glyph_tables[MT_REGULAR].glyphs[i].character;
         assert_ptr_equal(mt_glyph_find(&mt_glyph_tables[MT_REGULAR], c),
                          &mt_glyph_tables[MT_REGULAR].glyphs[i]);
@@ -72,12 +71,10 @@ TEST(fitted_text_fits)
 {
     const char *path = "/usr/lib/python3/dist-packages/t\xC3\xB6rch/nn/modules/linear.py:134";
     struct mt_drawing drawing;
-    double width;
-    int middle;
 
     mt_drawing_init(&drawing, 100, 100, "t");
-    for (width = 0; width < 500; width += 3.7) {
-        for (middle = 0; middle < 2; middle++) {
+    for (double width = 0; width < 500; width += 3.7) {
+        for (int middle = 0; middle < 2; middle++) {
             const char *fit = mt_text_fit(&drawing, path, 13, MT_REGULAR, width, middle);
 
             assert_true(mt_text_width(fit, 13, MT_REGULAR) <= width);
@@ -257,10 +254,9 @@ static void check_text_on_shades(void)
 TEST(text_can_be_read_on_every_cell)
 {
     static const enum mt_theme themes[] = {MT_THEME_LIGHT, MT_THEME_DARK};
-    unsigned color, i;
 
-    for (color = MT_COLOR_ROLE_0; color < MT_COLOR_COUNT; color++) {
-        for (i = 0; i < 2; i++) {
+    for (unsigned color = MT_COLOR_ROLE_0; color < MT_COLOR_COUNT; color++) {
+        for (unsigned i = 0; i < 2; i++) {
             double got = contrast(mt_theme_rgb(themes[i], color),
                                   mt_theme_rgb(themes[i], mt_theme_text_on(color)));
             if (got < 3)
@@ -268,7 +264,7 @@ TEST(text_can_be_read_on_every_cell)
         }
     }
     check_text_on_shades();
-    for (i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         uint32_t ground = mt_theme_rgb(themes[i], MT_COLOR_BACKGROUND);
 
         assert_true(contrast(ground, mt_theme_rgb(themes[i], MT_COLOR_TEXT)) >= 4.5);
@@ -421,16 +417,14 @@ TEST(byte_ticks_are_round_in_their_unit)
 TEST(byte_ticks_are_few_and_ascend)
 {
     struct mt_ticks ticks;
-    uint64_t top;
-    size_t most, i;
 
-    for (top = 1; top < UINT64_MAX / 3; top += top / 7 + 1) {
-        for (most = 2; most <= 8; most++) {
+    for (uint64_t top = 1; top < UINT64_MAX / 3; top += top / 7 + 1) {
+        for (size_t most = 2; most <= 8; most++) {
             mt_byte_ticks(&ticks, top, top, most);
             assert_true(ticks.count >= 2 && ticks.count <= most);
             if (most >= 5 && top > 4)
                 assert_true(ticks.count >= 3);
-            for (i = 1; i < ticks.count; i++) {
+            for (size_t i = 1; i < ticks.count; i++) {
                 assert_true(ticks.ticks[i].value > ticks.ticks[i - 1].value);
                 assert_string_not_equal(ticks.ticks[i].label, ticks.ticks[i - 1].label);
             }

@@ -75,9 +75,8 @@ TEST(a_request_beyond_the_device_is_rejected)
 TEST(groups_reach_across_batches)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
-    size_t batch;
 
-    for (batch = 1; batch < 8; batch++) {
+    for (size_t batch = 1; batch < 8; batch++) {
         struct mt_event events[] = {
             event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
             event(MT_EVENT_PHASE_PUSH, 0, 0),
@@ -109,9 +108,8 @@ TEST(differences_are_named)
     struct mt_event missing[] = {event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
     struct mt_event wrong_size[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 22 * MT_MIB),
                                     event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
-    const struct mt_replay_result *result;
+    const struct mt_replay_result *result = replay(moved, 2, 8, &options);
 
-    result = replay(moved, 2, 8, &options);
     assert_false(result->verify.exact);
     assert_int_equal(result->verify.addresses_exact, 0);
     assert_non_null(strstr(result->verify.first_difference, "event 1: alloc of 2.00 MiB"));
@@ -128,9 +126,8 @@ TEST(lost_events_are_counted_not_fatal)
 {
     static const char *const policies[] = {"pytorch", "recorded"};
     struct mt_replay_options options = {0};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++) {
         struct mt_event events[] = {
             event(MT_EVENT_FREE_REQUESTED, BASE, 10), /* never allocated */
             event(MT_EVENT_FREE_COMPLETED, BASE, 10),
@@ -161,9 +158,8 @@ TEST(absurd_sizes_run_out_of_memory)
     static const char *const policies[] = {"pytorch", "recorded",
                                            "pytorch:expandable_segments:True"};
     struct mt_replay_options options = {0};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++) {
         struct mt_event events[] = {
             event(MT_EVENT_ALLOC, BASE, UINT64_MAX),
             event(MT_EVENT_ALLOC, UINT64_MAX, UINT64_MAX / 2 + 2),
@@ -468,9 +464,8 @@ TEST(state_at_the_start_is_restored)
 {
     static const char *const policies[] = {"pytorch", "recorded"};
     struct mt_replay_options options = {.verify = true};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++) {
         struct mt_event events[] = {
             event(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MT_MIB),
             event(MT_EVENT_SEGMENT_ALLOC, BASE + 32 * MT_MIB, 20 * MT_MIB),
@@ -561,9 +556,8 @@ TEST(bad_policies_are_refused)
                                       "paged:x=1",
                                       "segregated:x=1"};
     struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4096)};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(bad); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(bad); i++) {
         struct mt_replay_options options = {.policy = bad[i]};
         struct memory_source source;
         struct mt_error error = {0};

@@ -123,11 +123,10 @@ static void expect_all(struct mt_code_file *file)
     struct mt_code_position places[MT_MAX_CODE_POSITIONS];
     static const char *const functions[] = {"calls_inlined", "inlined_outer", "inlined_inner"};
     struct place place;
-    size_t i;
 
     calls_inlined(&place);
     assert_int_equal(mt_code_file_positions(file, place.address - self.bias, places), 3);
-    for (i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         assert_string_equal(places[i].function, functions[i]);
         assert_int_equal(places[i].line, place.lines[i]);
         assert_true(ends_with(places[i].file, "/tests/unit/test_symbolize.c"));
@@ -302,10 +301,9 @@ TEST(test_symbols_by_address)
         {0x200, 0x10, "global", 6, false},   {0x200, 0x10, "_global", 6, false},
         {0x400, 0x10, "last", 4, false},     {0x500, 0x20, "open", 1, true},
     };
-    size_t i;
 
     assert_null(mt_symbol_index_find(&index, 0x100));
-    for (i = 0; i < sizeof symbols / sizeof *symbols; i++)
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
         assert_int_equal(mt_symbol_index_add(&index, symbols[i]), MT_OK);
     mt_symbol_index_sort(&index);
     assert_null(mt_symbol_index_find(&index, 0xFF));

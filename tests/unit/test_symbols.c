@@ -74,10 +74,10 @@ TEST_WITH(stacks_are_cut_at_a_depth, setup, teardown)
 TEST_WITH(thousands_of_frames_and_streams, setup, teardown)
 {
     struct mt_symbols *symbols = *state;
-    uint32_t id, i, round;
+    uint32_t id;
 
-    for (round = 0; round < 2; round++) {
-        for (i = 0; i < 5000; i++) {
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 5000; i++) {
             assert_int_equal(mt_symbols_frame(symbols, i % 7, i % 11, i, &id), MT_OK);
             assert_int_equal(id, i);
             assert_int_equal(mt_symbols_stream(symbols, (uint64_t)i << 40, &id), MT_OK);

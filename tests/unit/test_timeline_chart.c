@@ -5,9 +5,8 @@
 static double highest_layer(const struct mt_drawing *drawing)
 {
     double y = HUGE_VAL;
-    size_t i;
 
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         struct mt_box box = drawing_op_box(&drawing->ops[i]);
 
         if (drawing->ops[i].role && !strncmp(drawing->ops[i].role, "layer:", 6))
@@ -80,10 +79,9 @@ TEST(peak_is_drawn_where_it_is)
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
     struct mt_drawing drawing;
-    size_t i;
 
     synthetic_report(&report, &options);
-    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &report, &sizes[i]);
         check_peak(&drawing, &report.devices[0]);
         mt_drawing_release(&drawing);
@@ -133,10 +131,9 @@ static void draw_all_sizes(const struct synthetic_options *options)
 {
     struct mt_report report;
     struct mt_drawing drawing;
-    size_t i;
 
     synthetic_report(&report, options);
-    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &report, &sizes[i]);
         if (report.devices[0].allocated_peak.bytes)
             check_peak(&drawing, &report.devices[0]);
@@ -161,9 +158,8 @@ TEST(every_trace_gives_a_sensible_picture)
         {.kind = SYNTHETIC_NO_PHASES, .seed = 1},
         {.kind = SYNTHETIC_OOM_FIRST, .ooms = 1, .fatal = true},
         {.kind = SYNTHETIC_OOM_FIRST}};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(kinds); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(kinds); i++)
         draw_all_sizes(&kinds[i]);
 }
 
@@ -183,11 +179,10 @@ TEST(an_empty_trace_says_so)
     struct mt_report report;
     struct mt_drawing drawing;
     char *svg;
-    size_t i;
 
     memset(&report, 0, sizeof report);
     report.name = "empty";
-    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &report, &sizes[i]);
         svg = svg_of(&drawing);
         assert_non_null(strstr(svg, "No allocator events"));
@@ -203,18 +198,17 @@ TEST(long_names_are_cut)
     struct mt_report report;
     struct mt_drawing drawing;
     char *name;
-    uint32_t i;
 
     synthetic_report(&report, &options);
     name = mt_arena_alloc(&report.arena, 300001);
     memset(name, 'x', 300000);
     memcpy(name + 58, "\xE2\x82\xAC", 3); /* a character across the cut */
     report.name = report.framework = report.options = report.devices[0].name = name;
-    for (i = 0; i < report.phase_count; i++)
+    for (uint32_t i = 0; i < report.phase_count; i++)
         report.phases[i].name = report.phases[i].path = name;
-    for (i = 0; i < report.devices[0].peak_site_count; i++)
+    for (uint32_t i = 0; i < report.devices[0].peak_site_count; i++)
         report.devices[0].peak_sites[i].site = report.devices[0].peak_sites[i].phase = name;
-    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+    for (uint32_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &report, &sizes[i]);
         check_peak(&drawing, &report.devices[0]);
         free(svg_of(&drawing));
@@ -230,7 +224,6 @@ TEST(huge_numbers_are_drawn)
     struct mt_report report;
     struct mt_drawing drawing;
     struct mt_device_report *device;
-    size_t i;
 
     synthetic_report(&report, &options);
     device = &report.devices[0];
@@ -240,7 +233,7 @@ TEST(huge_numbers_are_drawn)
     device->timeline->busy_ns = UINT64_MAX;
     device->reserved_peak.bytes = device->allocated_peak.bytes = UINT64_MAX;
     device->reserved_peak.then.allocated = 0;
-    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &report, &sizes[i]);
         mt_drawing_release(&drawing);
     }
@@ -412,9 +405,8 @@ TEST(same_report_same_bytes)
 {
     struct synthetic_options options = {.steps = 7};
     char *svgs[2];
-    int i;
 
-    for (i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         struct mt_report report;
         struct mt_drawing drawing;
 

@@ -16,9 +16,8 @@ static void check_column(const struct mt_drawing *drawing, const struct chart_sc
                          double x, const struct mt_bin *bin)
 {
     double tops[MT_ROLE_COUNT], below = scale->base_y, sum = 0;
-    int i;
 
-    for (i = MT_ROLE_COUNT - 1; i >= 0; i--) {
+    for (int i = MT_ROLE_COUNT - 1; i >= 0; i--) {
         const struct mt_op *op = drawing_find(drawing, stack[i]);
 
         tops[i] = op ? drawing_y_at(op, x, scale->base_y) : scale->base_y;
@@ -42,7 +41,6 @@ TEST(layers_sum_to_allocated_in_every_column)
     struct mt_drawing drawing;
     struct chart_scale scale;
     struct mt_box line;
-    double x;
 
     for (; options.seed < 12; options.seed++) {
         synthetic_report(&report, &options);
@@ -51,7 +49,7 @@ TEST(layers_sum_to_allocated_in_every_column)
         scale = chart_scale_of(&drawing, "tick-y");
         line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
         /* Bins are several pixels wide, so this samples the middle of each. */
-        for (x = 0.5; x < timeline->bin_count; x++)
+        for (double x = 0.5; x < timeline->bin_count; x++)
             check_column(&drawing, &scale, line.x + x * line.width / timeline->bin_count,
                          &timeline->event_bins[(uint32_t)x]);
         mt_drawing_release(&drawing);
@@ -66,14 +64,13 @@ TEST(reserved_line_and_hatch_are_the_reserved_bytes)
     struct mt_drawing drawing;
     const struct mt_op *line, *area;
     struct chart_scale scale;
-    uint32_t i;
 
     synthetic_report(&report, &options);
     draw(&drawing, &report, &sizes[1]);
     scale = chart_scale_of(&drawing, "tick-y");
     line = drawing_find(&drawing, "curve:reserved");
     area = drawing_find(&drawing, "area:unused");
-    for (i = 0; i < 120; i++) {
+    for (uint32_t i = 0; i < 120; i++) {
         struct mt_box box = drawing_op_box(line);
         double x = box.x + (i + 0.5) * box.width / 120, y = drawing_y_at(line, x, 0);
         double want = (double)report.devices[0].timeline->event_bins[i].reserved_max;

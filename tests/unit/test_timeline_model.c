@@ -64,9 +64,8 @@ TEST(bins_hold_the_fullest_instant)
 static uint64_t highest(const struct mt_bin *bins, uint32_t count)
 {
     uint64_t most = 0;
-    uint32_t i;
 
-    for (i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         most = mt_max_u64(most, bins[i].allocated);
     return most;
 }
@@ -77,9 +76,8 @@ TEST(a_spike_of_one_event_survives)
     struct mt_arena arena = {0};
     struct mt_timeline_builder *builder = new_builder(&arena, 0, events, events, 100);
     struct mt_timeline *timeline;
-    uint64_t i;
 
-    for (i = 0; i < events; i++)
+    for (uint64_t i = 0; i < events; i++)
         add(builder, i, i, i == spike ? 999 : i % 7, 1000);
     timeline = mt_timeline_builder_finish(builder);
     assert_int_equal(highest(timeline->time_bins, 100), 999);

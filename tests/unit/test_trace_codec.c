@@ -15,9 +15,8 @@ TEST(test_varint_edges)
         0, 1, 127, 128, 300, 16383, 16384, UINT32_MAX, (uint64_t)1 << 63, UINT64_MAX};
     static const size_t lengths[] = {1, 1, 1, 2, 2, 2, 3, 5, 10, 10};
     uint8_t bytes[MT_VARINT_MAX_BYTES];
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(values); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(values); i++) {
         uint8_t *end = mt_put_varint(bytes, values[i]);
         struct mt_cursor in = {bytes, end, false};
         assert_int_equal(end - bytes, lengths[i]);
@@ -46,9 +45,8 @@ TEST(test_zigzag)
 {
     static const int64_t values[] = {0, -1, 1, -2, INT64_MAX, INT64_MIN};
     static const uint64_t expected[] = {0, 1, 2, 3, UINT64_MAX - 1, UINT64_MAX};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(values); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(values); i++) {
         assert_true(mt_zigzag((uint64_t)values[i]) == expected[i]);
         assert_true(mt_unzigzag(expected[i]) == (uint64_t)values[i]);
     }
@@ -298,9 +296,8 @@ TEST(test_definitions_are_bounded)
         {MT_TABLE_STACKS, 0, 70000},      {MT_TABLE_STRINGS, UINT64_MAX, 1},
         {MT_TABLE_FRAMES, UINT32_MAX, 2}, {MT_TABLE_POOLS, 8192, 1},
         {MT_TABLE_DEVICES, 1024, 1},      {MT_TABLE_THREADS, 1, UINT64_MAX}};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(claims); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(claims); i++) {
         uint8_t bytes[64], *end = bytes;
         struct mt_symbols symbols;
         struct mt_ids ids;

@@ -32,12 +32,11 @@ static void write_frame(struct sample *sample, struct mt_writer *writer, uint32_
 {
     struct mt_error error;
     char name[] = "name 0";
-    uint32_t i;
 
     name[5] = (char)('0' + frame);
     assert_int_equal(mt_symbols_string(&sample->symbols, name, strlen(name), &sample->names[frame]),
                      MT_OK);
-    for (i = 0; i < MARKS_A_FRAME; i++) {
+    for (uint32_t i = 0; i < MARKS_A_FRAME; i++) {
         uint32_t which = i == 0 ? frame : frame ? frame - 1 : 0;
         struct mt_event event =
             mark(frame * MARKS_A_FRAME + i, t_ns, i == 2 ? MT_NO_ID : sample->names[which]);
@@ -53,13 +52,12 @@ static void make_sample(struct sample *sample, uint64_t begin_ns, uint64_t step_
     FILE *file = tmpfile();
     struct mt_writer *writer = NULL;
     struct mt_error error;
-    uint32_t frame;
 
     assert_non_null(file);
     assert_int_equal(mt_symbols_init(&sample->symbols), MT_OK);
     assert_int_equal(mt_writer_new(fileno(file), &header, &sample->symbols, NULL, &writer, &error),
                      MT_OK);
-    for (frame = 0; frame < FRAMES; frame++)
+    for (uint32_t frame = 0; frame < FRAMES; frame++)
         write_frame(sample, writer, frame, begin_ns + frame * step_ns);
     assert_int_equal(mt_writer_finish(writer, &error), MT_OK);
     mt_writer_free(writer);

@@ -215,10 +215,10 @@ static uint64_t check_frames(struct mt_source *source, uint64_t raw_limit)
     const struct mt_zstd_frame_info *frames;
     struct mt_error error;
     uint64_t events = 0;
-    size_t count, i;
+    size_t count;
 
     assert_int_equal(mt_trace_frames(source, &frames, &count, &error), MT_OK);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         assert_true(frames[i].raw_bytes <= raw_limit);
         if (i)
             assert_int_equal(frames[i].offset,
@@ -233,10 +233,9 @@ TEST(test_small_frames)
 {
     struct fixture fixture;
     struct mt_source *source;
-    uint64_t seq;
 
     begin(&fixture, 1024);
-    for (seq = 0; seq < 5000; seq++) {
+    for (uint64_t seq = 0; seq < 5000; seq++) {
         struct mt_event event = event_of(seq);
         assert_int_equal(add(&fixture, &event), MT_OK);
     }
@@ -293,11 +292,10 @@ TEST(test_endless_names)
     struct mt_source *source;
     struct mt_event event;
     char *name = malloc(LENGTH);
-    uint32_t i;
 
     assert_non_null(name);
     begin(&fixture, 0);
-    for (i = 0; i < NAMES; i++) {
+    for (uint32_t i = 0; i < NAMES; i++) {
         memset(name, 'a', LENGTH);
         memcpy(name, &i, sizeof i);
         event = event_of(i);

@@ -40,7 +40,6 @@ static const char *const evidence[] = {
 static void make(struct made *made, const struct shape *shape)
 {
     struct mt_arena *arena = &made->report.arena;
-    uint32_t i;
 
     memset(made, 0, sizeof *made);
     made->report.name = "made";
@@ -53,7 +52,7 @@ static void make(struct made *made, const struct shape *shape)
     made->device.step_count = shape->steps;
     made->device.events = 100;
     made->device.growth.judged = shape->steps >= MT_GROWTH_MIN_STEPS;
-    for (i = 0; i < shape->steps; i++) {
+    for (uint32_t i = 0; i < shape->steps; i++) {
         struct mt_step_use *step = &made->device.steps[i];
         struct mt_phase *phase = &made->report.phases[i];
 
@@ -113,10 +112,9 @@ static void draw(struct mt_drawing *drawing, const struct made *made,
 static const char *words_of(const struct mt_drawing *drawing, const char *role)
 {
     static char words[4000];
-    size_t i;
 
     words[0] = '\0';
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         if (drawing->ops[i].kind != MT_OP_TEXT || !drawing_is(&drawing->ops[i], role))
             continue;
         strncat(words, drawing->ops[i].text, sizeof words - strlen(words) - 2);
@@ -136,9 +134,8 @@ static void check_column(const struct made *made, const struct chart_scale *scal
     const struct mt_step_use *steps = made->device.steps + first;
     uint64_t low = UINT64_MAX, high = 0, peak = 0;
     double pixel = scale->bytes_per_pixel;
-    uint32_t i;
 
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         low = mt_min_u64(low, steps[i].exit.allocated);
         high = mt_max_u64(high, steps[i].exit.allocated);
         peak = mt_max_u64(peak, steps[i].peak.allocated);
@@ -177,16 +174,15 @@ static void check_columns(const struct made *made, const struct mt_drawing *draw
 {
     struct chart_scale scale = chart_scale_of(drawing, "tick-y");
     uint32_t next = 0;
-    size_t i, j;
 
-    for (i = 0; i < drawing->op_count; i++) {
+    for (size_t i = 0; i < drawing->op_count; i++) {
         struct heights heights = {0};
         uint32_t first, count;
 
         if (!drawing_is(&drawing->ops[i], "column"))
             continue;
         read_steps(drawing->ops[i].title, &first, &count);
-        for (j = i + 1; drawing->ops[j].kind != MT_OP_GROUP_END; j++) {
+        for (size_t j = i + 1; drawing->ops[j].kind != MT_OP_GROUP_END; j++) {
             const struct mt_op *op = &drawing->ops[j];
 
             if (drawing_is(op, "peak"))
@@ -226,9 +222,8 @@ TEST(columns_are_as_high_as_their_bytes)
     static const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 12, 59, 60, 61, 100, 239, 3000, 10000};
     struct mt_drawing drawing;
     struct made made;
-    size_t i, j;
 
-    for (i = 0; i < MT_ARRAY_LEN(counts); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(counts); i++) {
         struct shape shape = {.steps = counts[i],
                               .level = MT_GIB,
                               .slope = i % 2 ? 100 * MT_KIB : 0,
@@ -236,7 +231,7 @@ TEST(columns_are_as_high_as_their_bytes)
                               .peak = MT_GIB,
                               .grows = i % 3 == 1};
         make(&made, &shape);
-        for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+        for (size_t j = 0; j < MT_ARRAY_LEN(sizes); j++) {
             draw(&drawing, &made, &sizes[j]);
             check_columns(&made, &drawing);
             check_trend_line(&made, &drawing);
@@ -250,9 +245,8 @@ TEST(anything_can_be_drawn)
 {
     struct mt_drawing drawing;
     struct made made;
-    size_t i, j;
 
-    for (i = 0; i < 60; i++) {
+    for (size_t i = 0; i < 60; i++) {
         struct shape shape = {.steps = 1 + (uint32_t)dice(i % 5 == 0 ? 300 : 20),
                               .level = dice(2) ? UINT64_C(1) << dice(46) : 0,
                               .slope = UINT64_C(1) << dice(34),
@@ -264,7 +258,7 @@ TEST(anything_can_be_drawn)
                               .first_number = i % 7 == 0 ? -5 : (int64_t)dice(100000),
                               .number_step = (uint32_t)dice(4)};
         make(&made, &shape);
-        for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+        for (size_t j = 0; j < MT_ARRAY_LEN(sizes); j++) {
             draw(&drawing, &made, &sizes[j]);
             mt_drawing_release(&drawing);
         }
@@ -277,12 +271,11 @@ TEST(huge_numbers_are_drawn)
     struct shape shape = {.steps = 20, .level = UINT64_MAX - 1, .grows = true};
     struct mt_drawing drawing;
     struct made made;
-    size_t j;
 
     make(&made, &shape);
     made.device.steps[4].exit.allocated = 0;
     made.device.steps[7].peak.reserved = UINT64_MAX;
-    for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+    for (size_t j = 0; j < MT_ARRAY_LEN(sizes); j++) {
         draw(&drawing, &made, &sizes[j]);
         mt_drawing_release(&drawing);
     }
@@ -293,10 +286,9 @@ static void expect_verdict(const struct shape *shape, const char *verdict)
 {
     struct mt_drawing drawing;
     struct made made;
-    size_t j;
 
     make(&made, shape);
-    for (j = 0; j < 2; j++) {
+    for (size_t j = 0; j < 2; j++) {
         draw(&drawing, &made, &sizes[j]);
         if (!strstr(words_of(&drawing, "tile-value"), verdict))
             fail_msg("%s, not %s", words_of(&drawing, "tile-value"), verdict);
@@ -455,10 +447,9 @@ TEST(no_steps_say_so)
     struct shape shape = {.steps = 0};
     struct mt_drawing drawing;
     struct made made;
-    size_t j;
 
     make(&made, &shape);
-    for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+    for (size_t j = 0; j < MT_ARRAY_LEN(sizes); j++) {
         draw(&drawing, &made, &sizes[j]);
         assert_non_null(strstr(words_of(&drawing, "nothing"), "No steps"));
         mt_drawing_release(&drawing);

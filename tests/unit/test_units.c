@@ -31,9 +31,8 @@ TEST(bytes)
         {UINT64_MAX, "16.0 EiB"},
     };
     char text[MT_UNITS_TEXT];
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         assert_string_equal(mt_format_bytes(text, cases[i].bytes), cases[i].text);
 }
 
@@ -92,9 +91,8 @@ TEST(percents)
         {(double)NAN, "?%"}, {(double)INFINITY, "?%"},
     };
     char text[MT_UNITS_TEXT];
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         assert_string_equal(mt_format_percent(text, cases[i].share), cases[i].text);
 }
 
@@ -117,9 +115,8 @@ TEST(durations)
         {UINT64_C(123456000000000), "123456 s"},
     };
     char text[MT_UNITS_TEXT];
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         assert_string_equal(mt_format_duration(text, cases[i].ns), cases[i].text);
 }
 
@@ -145,9 +142,8 @@ TEST(parsing)
         {"1,690.5 MiB", 1690 * MT_MIB + MT_MIB / 2},
     };
     uint64_t value;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         assert_int_equal(mt_parse_bytes(cases[i].text, &value), MT_OK);
         assert_int_equal(value, cases[i].bytes);
     }
@@ -184,9 +180,8 @@ TEST(parsing_refuses)
         "18,446,744,073,709,551,616",
     };
     uint64_t value;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
         if (mt_parse_bytes(cases[i], &value) != MT_ERR_USAGE)
             fail_msg("'%s' was accepted", cases[i]);
 }
