@@ -391,11 +391,6 @@ static const char *small_print(const struct mt_address_layout *layout)
                            beside, coarse);
 }
 
-static double rows_height(const struct mt_address_layout *layout)
-{
-    return 6 + (layout->device->step_count ? 18 : 0) + (layout->axis.row_count ? 18 : 0) + 26;
-}
-
 static double down_to_grid(double pixels)
 {
     return fmax(floor(pixels / MT_ADDRESS_GRID), 1) * MT_ADDRESS_GRID;
@@ -404,7 +399,7 @@ static double down_to_grid(double pixels)
 /* Leaves room for labels left of the plot, and for bars and legend right of it. */
 static void place_width(struct mt_address_layout *layout)
 {
-    double right = layout->drawing->width - MT_MARGIN, widest = 0;
+    double right = layout->drawing->width - MT_MARGIN;
 
     if (!layout->narrow) {
         layout->legend_left = right - LEGEND_WIDTH;
@@ -414,10 +409,7 @@ static void place_width(struct mt_address_layout *layout)
     layout->bar_left = right - layout->bar_width - 14;
     mt_byte_ticks(&layout->ticks, layout->bytes, layout->bytes ? layout->top : 0,
                   (size_t)fmin(fmax(layout->plot.height / 36, 2), 7));
-    for (size_t i = 0; i < layout->ticks.count; i++)
-        widest =
-            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
-    layout->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    layout->plot.x = mt_chart_frame_plot_x(&layout->ticks, "");
     layout->plot.width = down_to_grid(layout->bar_left - 16 - layout->plot.x);
     layout->axis.left = layout->plot.x;
     layout->axis.width = layout->plot.width;
@@ -427,7 +419,8 @@ static void place_width(struct mt_address_layout *layout)
  * map. */
 static double place_tail(struct mt_address_layout *layout, double y)
 {
-    double below = rows_height(layout), bottom = layout->drawing->height - 10;
+    double below = mt_time_axis_height(&layout->axis, layout->device->step_count),
+           bottom = layout->drawing->height - 10;
     double tail = 26 + 36 + (layout->narrow ? 44 : 0);
 
     layout->has_tail = bottom - y - TILES - below - tail - ABOVE >= MIN_PLOT;
@@ -440,14 +433,7 @@ static void draw_rows(struct mt_address_layout *layout)
 
     mt_zoom_begin(layout->drawing, "x",
                   &(struct mt_box){layout->plot.x, y, layout->plot.width, 36});
-    if (layout->device->step_count) {
-        mt_time_axis_draw_steps(layout->drawing, &layout->axis, layout->device, y);
-        y += 18;
-    }
-    if (layout->axis.row_count) {
-        mt_time_axis_draw_phases(layout->drawing, &layout->axis, y);
-        y += 18;
-    }
+    y = mt_time_axis_draw_rows(layout->drawing, &layout->axis, layout->device, y);
     mt_draw_group_end(layout->drawing);
     mt_zoom_begin_ticks(layout->drawing, &layout->axis, y + 2);
     mt_time_axis_draw_ticks(layout->drawing, &layout->axis, y + 2);

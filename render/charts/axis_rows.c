@@ -3,13 +3,13 @@
 #include "time_axis.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "theme.h"
 #include "units.h"
 #include "util.h"
 
+#define ROW_PITCH   18.0
 #define MIN_STEP    3.0 /* pixels; narrower steps share a cell */
 #define MAX_PATH    80  /* maximum bytes of a path in hover text */
 #define MAX_NAME    400 /* maximum bytes of a name; no cell has room for more */
@@ -320,4 +320,23 @@ void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_a
         swatches[count++].color = name->color;
     }
     mt_chart_frame_swatches(drawing, x, y, max_x, swatches, count);
+}
+
+double mt_time_axis_draw_rows(struct mt_drawing *drawing, struct mt_time_axis *axis,
+                              const struct mt_device_report *device, double y)
+{
+    if (device->step_count) {
+        mt_time_axis_draw_steps(drawing, axis, device, y);
+        y += ROW_PITCH;
+    }
+    if (axis->row_count) {
+        mt_time_axis_draw_phases(drawing, axis, y);
+        y += ROW_PITCH;
+    }
+    return y;
+}
+
+double mt_time_axis_height(const struct mt_time_axis *axis, bool has_steps)
+{
+    return 6 + (has_steps ? ROW_PITCH : 0) + (axis->row_count ? ROW_PITCH : 0) + 26;
 }

@@ -1,6 +1,5 @@
 /* Draws every large block of a part of a run as a separate shape. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "blocks.h"
@@ -259,7 +258,7 @@ static double rows_height(const struct layout *layout)
 {
     bool steps = is_whole(layout->blocks) && layout->device->step_count;
 
-    return 6 + (steps ? 18 : 0) + (layout->stack.axis.row_count ? 18 : 0) + 26;
+    return mt_time_axis_height(&layout->stack.axis, steps);
 }
 
 /* Leaves room for the labels of the byte axis left of the plot. */
@@ -267,16 +266,12 @@ static void place_axes(struct layout *layout)
 {
     struct mt_block_stack *stack = &layout->stack;
     uint64_t largest = layout->blocks->peak_allocated;
-    double widest = 0;
 
     stack->top = (uint64_t)fmin((double)largest * 1.1, 1.8e19);
     stack->top = mt_max_u64(stack->top, 1);
     mt_byte_ticks(&layout->ticks, largest, largest ? stack->top : 0,
                   (size_t)fmin(fmax(stack->plot.height / 36, 2), 7));
-    for (size_t i = 0; i < layout->ticks.count; i++)
-        widest =
-            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
-    stack->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    stack->plot.x = mt_chart_frame_plot_x(&layout->ticks, "");
     stack->plot.width -= stack->plot.x;
     stack->axis.left = stack->plot.x;
     stack->axis.width = stack->plot.width;

@@ -1,5 +1,4 @@
 /* Text inside the areas of a chart: labels of cells, and paragraphs. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cell_label.h"

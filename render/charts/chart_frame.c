@@ -248,6 +248,15 @@ double mt_chart_frame_tiles(struct mt_drawing *drawing, double y, const struct m
     return y + height;
 }
 
+double mt_chart_frame_plot_x(const struct mt_ticks *ticks, const char *other)
+{
+    double widest = mt_text_width(other, MT_SIZE_AXIS, MT_REGULAR);
+
+    for (size_t i = 0; i < ticks->count; i++)
+        widest = fmax(widest, mt_text_width(ticks->ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    return round(MT_MARGIN + 1.05 * widest + 9);
+}
+
 void mt_chart_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
                               const struct mt_ticks *ticks, uint64_t top)
 {

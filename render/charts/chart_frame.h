@@ -52,6 +52,9 @@ double mt_chart_frame_tiles(struct mt_drawing *drawing, double y, const struct m
 void mt_chart_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
                               const struct mt_ticks *ticks, uint64_t top);
 
+/* Returns the left edge of a plot that leaves room for these labels, and for another one. */
+double mt_chart_frame_plot_x(const struct mt_ticks *ticks, const char *other);
+
 struct mt_swatch {
     const char *text;
     enum mt_color color;

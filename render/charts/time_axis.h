@@ -75,6 +75,13 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
                              const struct mt_device_report *device, double y);
 void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *axis, double y);
 
+/* Draws both rows below each other, without those that are empty. Returns the y below them. */
+double mt_time_axis_draw_rows(struct mt_drawing *drawing, struct mt_time_axis *axis,
+                              const struct mt_device_report *device, double y);
+
+/* Returns the height of the rows and the ticks below a plot. */
+double mt_time_axis_height(const struct mt_time_axis *axis, bool has_steps);
+
 /* Returns the entry of a name in the row of phases. Adds the entry at the first use of the name.
  * Returns NULL if there are too many names. */
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text);

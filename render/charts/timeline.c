@@ -336,12 +336,6 @@ static uint64_t near_limit(const struct mt_device_report *device, uint64_t large
     return limit && (double)limit <= NEAR_LIMIT * (double)largest ? limit : 0;
 }
 
-/* Returns the height of steps, phases and ticks below the plot. */
-static double rows_height(const struct mt_timeline_layout *layout)
-{
-    return 6 + (layout->device->step_count ? 18 : 0) + (layout->axis.row_count ? 18 : 0) + 26;
-}
-
 /* Returns true for the level of the driver. A replay under another policy has reserved memory, so
  * it does not count. */
 static bool is_of_driver(const struct mt_report *report)
@@ -364,7 +358,8 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
  * then tiles, then the legend if the picture is narrow. */
 static void place_plot(struct mt_timeline_layout *layout, struct mt_drawing *drawing, double y)
 {
-    double rows = rows_height(layout), bottom = drawing->height - 10, side, top;
+    double rows = mt_time_axis_height(&layout->axis, layout->device->step_count),
+           bottom = drawing->height - 10, side, top;
 
     if (bottom - y - 68 - rows - 24 >= MIN_PLOT + 60) {
         bottom = mt_chart_frame_footnote(drawing, footnote(drawing, layout)) - 2;
@@ -404,14 +399,10 @@ static void place_axes(struct mt_timeline_layout *layout)
 {
     uint64_t largest =
         mt_max_u64(layout->device->reserved_peak.bytes, layout->device->allocated_peak.bytes);
-    double widest = 0;
 
     mt_byte_ticks(&layout->ticks, largest, largest ? layout->top : 0,
                   (size_t)fmin(fmax(layout->plot.height / 36, 2), 7));
-    for (size_t i = 0; i < layout->ticks.count; i++)
-        widest =
-            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
-    layout->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    layout->plot.x = mt_chart_frame_plot_x(&layout->ticks, "");
     layout->plot.width -= layout->plot.x;
     layout->axis.left = layout->plot.x;
     layout->axis.width = layout->plot.width;
@@ -438,14 +429,7 @@ static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_layout *lay
     double legend_right =
         layout->narrow ? drawing->width - MT_MARGIN : layout->plot.x + layout->plot.width;
 
-    if (layout->device->step_count) {
-        mt_time_axis_draw_steps(drawing, &layout->axis, layout->device, y);
-        y += 18;
-    }
-    if (layout->axis.row_count) {
-        mt_time_axis_draw_phases(drawing, &layout->axis, y);
-        y += 18;
-    }
+    y = mt_time_axis_draw_rows(drawing, &layout->axis, layout->device, y);
     mt_time_axis_draw_ticks(drawing, &layout->axis, y + 2);
     if (layout->has_legend_row && layout->has_lowest)
         legend_right -=

@@ -126,11 +126,6 @@ static double base_y(const struct mt_timeline_layout *layout)
     return layout->plot.y + layout->plot.height;
 }
 
-static double right_x(const struct mt_timeline_layout *layout)
-{
-    return layout->plot.x + layout->plot.width;
-}
-
 /* Returns "memory limit between 1.65 GiB and 1.67 GiB, inferred", or if is_short is set "limit 1.65
  * GiB to 1.67 GiB". */
 static const char *limit_label(struct mt_drawing *drawing, const struct mt_device_report *device,
@@ -157,7 +152,7 @@ static double limit_place(const struct mt_timeline_layout *layout, const struct 
     for (int i = 0; i < 2; i++) {
         struct mt_box box = {layout->plot.x + 8, i ? y + 5 : y - 19, width, 15};
 
-        for (; box.x + width + 8 < right_x(layout); box.x += 10) {
+        for (; box.x + width + 8 < mt_timeline_right(layout); box.x += 10) {
             double cost = mt_placer_cost(placer, &box) + 0.1 * (box.x - layout->plot.x) + 20 * i;
 
             if (cost < least && box.y + box.height < base_y(layout)) {
@@ -181,7 +176,7 @@ static void timeline_draw_limit(struct mt_drawing *drawing, const struct mt_time
 
     if (!layout->limit_bytes)
         return;
-    mt_draw_line(drawing, layout->plot.x, y, right_x(layout), y, &line);
+    mt_draw_line(drawing, layout->plot.x, y, mt_timeline_right(layout), y, &line);
     mt_placer_avoid(placer, (struct mt_box){layout->plot.x, y - 3, layout->plot.width, 6},
                     layout->plot.height < LOW_PLOT ? MT_PLACE_MARK : LINE_WEIGHT);
     for (int is_short = 0; is_short < 2; is_short++) {
@@ -268,7 +263,7 @@ static double find_room(const struct mt_timeline_layout *layout, const struct fl
 {
     if (flags[0].x - 12 - width >= layout->plot.x)
         return flags[0].x - 12 - width;
-    if (flags[count - 1].x + 12 + width <= right_x(layout))
+    if (flags[count - 1].x + 12 + width <= mt_timeline_right(layout))
         return flags[count - 1].x + 12;
     for (size_t i = 1; i < count; i++)
         if (flags[i].x - flags[i - 1].x >= width + 24)
@@ -519,7 +514,7 @@ static struct peak_label make_peak_label(const struct mt_timeline_layout *layout
     struct peak_label label = {.x = mt_time_axis_x(&layout->axis, peak->t_ns, peak->event),
                                .y = mt_timeline_y(layout, peak->bytes)};
 
-    label.x = fmin(label.x, right_x(layout));
+    label.x = fmin(label.x, mt_timeline_right(layout));
     return label;
 }
 

@@ -357,11 +357,6 @@ static void end_line(struct outline *outline, double x)
     outline->count++;
 }
 
-static double right_edge(const struct mt_timeline_layout *layout)
-{
-    return layout->plot.x + layout->plot.width;
-}
-
 /* Closes the line at the base and draws it filled, unless it is flat. */
 static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                       struct outline *outline, const struct mt_paint *paint, const char *title,
@@ -371,8 +366,8 @@ static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_layou
 
     if (outline->count == 1 && outline->points[0].y == base)
         return;
-    end_line(outline, right_edge(layout));
-    outline->points[outline->count++] = (struct mt_point){right_edge(layout), base};
+    end_line(outline, mt_timeline_right(layout));
+    outline->points[outline->count++] = (struct mt_point){mt_timeline_right(layout), base};
     outline->points[outline->count++] = (struct mt_point){layout->columns[0].x, base};
     mt_draw_path(drawing, outline->points, outline->count, true, true, paint, title, role);
 }
@@ -419,7 +414,7 @@ static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_layo
     outline->count = 0;
     for (uint32_t i = 0; i < layout->column_count; i++)
         step_to(outline, layout->columns[i].x, mt_timeline_y(layout, bytes[i]));
-    end_line(outline, right_edge(layout));
+    end_line(outline, mt_timeline_right(layout));
     mt_draw_path(drawing, outline->points, outline->count, false, true, paint, NULL, role);
 }
 

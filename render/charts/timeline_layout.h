@@ -66,6 +66,12 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
                          struct mt_timeline_layout *layout);
 
+/* Returns the right edge of the plot. */
+static inline double mt_timeline_right(const struct mt_timeline_layout *layout)
+{
+    return layout->plot.x + layout->plot.width;
+}
+
 /* Returns the y of a number of bytes, rounded to half a pixel. */
 double mt_timeline_y(const struct mt_timeline_layout *layout, uint64_t bytes);
 

@@ -1,7 +1,6 @@
 /* Memory from step to step, which shows whether it grows. The verdict and the evidence are from the
  * finding "growth", so text and picture agree. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cell_label.h"
@@ -369,17 +368,11 @@ static bool wants_panel(struct mt_trend_layout *layout)
 
 static void place_axes(struct mt_trend_layout *layout, uint64_t most)
 {
-    double widest = 0;
-
     layout->top = (uint64_t)fmin(fmax((double)most * 1.16, 1), 1.8e19);
     mt_byte_ticks(&layout->ticks, most, most ? layout->top : 0,
                   (size_t)fmin(fmax(layout->plot.height / 40, 2), 6));
-    for (size_t i = 0; i < layout->ticks.count; i++)
-        widest =
-            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
-    if (layout->level.height > 0)
-        widest = fmax(widest, mt_text_width("+750 MiB", MT_SIZE_AXIS, MT_REGULAR));
-    layout->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    layout->plot.x =
+        mt_chart_frame_plot_x(&layout->ticks, layout->level.height > 0 ? "+750 MiB" : "");
     layout->plot.width -= layout->plot.x;
     layout->level.x = layout->plot.x;
     layout->level.width = layout->plot.width;

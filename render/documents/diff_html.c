@@ -55,8 +55,6 @@ static const char *name_of(const struct mt_diff *diff, bool is_a)
     return *report->name ? report->name : "trace";
 }
 
-/* ---- what both hold at the instant ---- */
-
 /* Sums of a table; or the sum of the rows that have no line. */
 static struct mt_diff_row sum_of(const struct mt_diff_rows *rows, uint32_t first)
 {
@@ -211,8 +209,6 @@ static void add_tables(struct writer *writer)
     mt_buf_release(&part);
 }
 
-/* ---- still pictures ---- */
-
 static void add_figure(struct writer *writer, struct mt_buf *out, struct mt_drawing *drawing,
                        const char *id)
 {
@@ -256,8 +252,6 @@ static void add_picture(struct writer *writer)
     mt_page_add_link(&writer->nav, "diff", "Picture");
     add_figure(writer, &writer->main, &drawing, "diff");
 }
-
-/* ---- data ---- */
 
 static void add_text(struct mt_buf *out, const char *text)
 {
@@ -397,8 +391,6 @@ static void add_data(struct writer *writer)
     mt_buf_release(&a);
     mt_buf_release(&b);
 }
-
-/* ---- the page ---- */
 
 static void add_header(struct writer *writer, struct mt_buf *out)
 {

@@ -11,7 +11,6 @@
 #include "process_memory.h"
 #include "report_query.h"
 #include "report_rows.h"
-#include "theme.h"
 #include "time_axis.h"
 #include "timeline_layout.h"
 #include "util.h"

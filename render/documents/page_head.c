@@ -7,7 +7,6 @@
 #include "chart_frame.h"
 #include "document_tables.h"
 #include "escape.h"
-#include "page_assets.h"
 #include "page_head.h"
 #include "report.h"
 #include "sha256.h"

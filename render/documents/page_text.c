@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "site.h"
-#include "util.h"
 
 uint32_t mt_page_string(struct mt_page_data *writer, const char *text)
 {
