@@ -14,4 +14,9 @@ static inline uint64_t mt_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static inline uint64_t mt_now_ms(void)
+{
+    return mt_now_ns() / 1000000;
+}
+
 #endif

@@ -10,7 +10,6 @@
 #include "report_html.h"
 #include "report_json.h"
 #include "report_query.h"
-#include "screen.h"
 #include "text_table.h"
 #include "units.h"
 
@@ -193,10 +192,7 @@ static void diff_json(struct mt_buf *out, const struct mt_diff_output *output)
     const struct mt_diff *diff = output->diff;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    json.all = output->all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.diff/1");
+    mt_json_document(&json, out, "memtrace.diff/1", output->all);
     mt_json_object_begin(&json, "a");
     mt_json_input(&json, diff->a);
     mt_json_text(&json, "policy", diff->a->policy);

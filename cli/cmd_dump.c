@@ -1,6 +1,5 @@
 /* memtrace dump: the events of a trace, one per line. */
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

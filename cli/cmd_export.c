@@ -116,20 +116,18 @@ static int check_run(const struct arguments *arguments)
 static void begin_result(struct mt_json *json, struct mt_buf *out,
                          const struct arguments *arguments)
 {
-    mt_json_init(json, out, true);
-    mt_json_object_begin(json, NULL);
-    mt_json_text(json, "schema", "memtrace.export/1");
+    mt_json_document(json, out, "memtrace.export/1", false);
     mt_json_text(json, "format", arguments->format->name);
     mt_json_text(json, "path", arguments->output);
 }
 
-static int print_database(const struct arguments *arguments, uint64_t rows)
+static int print_amount(const struct arguments *arguments, const char *what, uint64_t amount)
 {
     struct mt_buf out = {0};
     struct mt_json json;
 
     begin_result(&json, &out, arguments);
-    mt_json_u64(&json, "rows", rows);
+    mt_json_u64(&json, what, amount);
     mt_json_object_end(&json);
     return mt_print_and_release(&out);
 }
@@ -145,7 +143,7 @@ static int export_database(const struct arguments *arguments)
     int code = mt_export_database(&wanted, &rows), printed = MT_EXIT_OK;
 
     if (rows && arguments->common.json)
-        printed = print_database(arguments, rows);
+        printed = print_amount(arguments, "rows", rows);
     return code ? code : printed;
 }
 
@@ -175,17 +173,6 @@ static int write_bytes(const struct arguments *arguments, const struct mt_buf *b
     return mt_outputs_write(arguments->output, &arguments->outputs, arguments->format->kind, bytes);
 }
 
-static int print_trace(const struct arguments *arguments, size_t bytes)
-{
-    struct mt_buf out = {0};
-    struct mt_json json;
-
-    begin_result(&json, &out, arguments);
-    mt_json_u64(&json, "bytes", bytes);
-    mt_json_object_end(&json);
-    return mt_print_and_release(&out);
-}
-
 static int write_perfetto(const struct mt_question_report *asked, const struct arguments *arguments,
                           const struct mt_perfetto_levels *levels)
 {
@@ -195,7 +182,7 @@ static int write_perfetto(const struct mt_question_report *asked, const struct a
     mt_perfetto_add(&out, asked->report, &asked->source->header, levels);
     code = write_bytes(arguments, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
-        code = print_trace(arguments, out.length);
+        code = print_amount(arguments, "bytes", out.length);
     mt_buf_release(&out);
     return code;
 }

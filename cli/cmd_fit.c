@@ -136,10 +136,7 @@ static void fit_print_json(struct mt_buf *out, const struct fit_answer *answer)
     struct mt_json json;
     struct mt_json_list list;
 
-    mt_json_init(&json, out, true);
-    json.all = answer->all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.fit/1");
+    mt_json_document(&json, out, "memtrace.fit/1", answer->all);
     mt_json_requests(&json, answer->source);
     mt_json_bool(&json, "xla_requests_missing", answer->xla_requests_missing);
     mt_json_list_begin(&list, &json, "policies");

@@ -143,9 +143,7 @@ static void add_json(const struct written *written, const char *path, struct mt_
 {
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.import/1");
+    mt_json_document(&json, out, "memtrace.import/1", false);
     mt_json_text(&json, "path", path);
     mt_json_u64(&json, "events", written->events);
     mt_json_u64(&json, "bytes", written->bytes);

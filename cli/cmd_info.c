@@ -1,5 +1,4 @@
 /* memtrace info: the contents of a trace, and whether it is complete. */
-#include <stdio.h>
 #include <string.h>
 
 #include "annexes.h"
@@ -162,10 +161,7 @@ static void write_json(const struct info *info, struct mt_buf *out)
     const struct mt_source *source = info->source;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    json.all = info->common.all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.info/1");
+    mt_json_document(&json, out, "memtrace.info/1", info->common.all);
     mt_json_object_begin(&json, "input");
     mt_json_text(&json, "path", info->path);
     mt_json_text(&json, "format", source->format);
@@ -186,17 +182,12 @@ static void write_json(const struct info *info, struct mt_buf *out)
 
 enum { LABEL_COLUMNS = 14 };
 
-static void add_label(struct mt_buf *out, const char *label)
-{
-    mt_buf_printf(out, "  %-12s", label);
-}
-
 /* Adds a text from the file, or nothing if it is unknown. */
 static void add_fact(struct mt_buf *out, const char *label, const char *value)
 {
     if (!value || !*value)
         return;
-    add_label(out, label);
+    mt_info_add_label(out, label);
     mt_buf_add_printable(out, value, strcspn(value, "\n"));
     mt_buf_add_char(out, '\n');
 }
@@ -218,7 +209,7 @@ static void add_devices(struct mt_buf *out, const struct mt_symbols *symbols)
     for (uint32_t i = 0; i < symbols->device_count; i++) {
         const struct mt_device_info *device = &symbols->devices[i];
         const char *name = device->name == MT_NO_ID ? "" : mt_symbols_text(symbols, device->name);
-        add_label(out, i ? "" : "devices");
+        mt_info_add_label(out, i ? "" : "devices");
         mt_buf_printf(out, "gpu %u%s", i, *name ? "  " : "");
         mt_buf_add_printable(out, name, strlen(name));
         if (device->total_memory_bytes)
@@ -247,7 +238,7 @@ static void add_symbols(struct mt_buf *out, const struct mt_symbols *symbols)
     add_number(&line, symbols->thread_count, "thread", ", ");
     add_number(&line, symbols->heap_count, "heap", ", ");
     add_number(&line, symbols->pool_count, "pool", "");
-    add_label(out, "symbols");
+    mt_info_add_label(out, "symbols");
     mt_text_table_add_wrapped(out, line.data, LABEL_COLUMNS, LABEL_COLUMNS);
     mt_buf_add_char(out, '\n');
     mt_buf_release(&line);
@@ -257,7 +248,7 @@ static void add_counts(struct mt_buf *out, const struct info *info)
 {
     char digits[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
 
-    add_label(out, "events");
+    mt_info_add_label(out, "events");
     mt_buf_add_text(out, mt_format_count(digits, info->events));
     if (info->end_ns > info->begin_ns)
         mt_buf_printf(out, " in %s", mt_format_duration(span, info->end_ns - info->begin_ns));
@@ -265,7 +256,7 @@ static void add_counts(struct mt_buf *out, const struct info *info)
     for (unsigned kind = 1; kind < MT_EVENT_KIND_COUNT; kind++) {
         if (!info->kinds[kind])
             continue;
-        add_label(out, "");
+        mt_info_add_label(out, "");
         mt_buf_printf(out, "%12s %s\n", mt_format_count(digits, info->kinds[kind]),
                       mt_event_kind_name(kind));
     }
@@ -276,7 +267,7 @@ static void add_size(struct mt_buf *out, const struct info *info)
 {
     char bytes[MT_UNITS_TEXT];
 
-    add_label(out, "size");
+    mt_info_add_label(out, "size");
     mt_buf_add_text(out, mt_format_bytes(bytes, info->source->input_bytes));
     if (info->events) {
         mt_buf_add_text(out, ", ");
@@ -297,7 +288,7 @@ static void add_integrity_line(struct mt_buf *out, bool *first, uint64_t count, 
 
     if (!count)
         return;
-    add_label(out, *first ? "integrity" : "");
+    mt_info_add_label(out, *first ? "integrity" : "");
     mt_buf_printf(out, "%s %s\n", mt_format_count(digits, count), count == 1 ? one : many);
     *first = false;
 }
@@ -315,7 +306,7 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
     add_integrity_line(out, &first, integrity->events_unknown, "event of an unknown kind",
                        "events of unknown kinds");
     if (integrity->events_dropped) {
-        add_label(out, first ? "integrity" : "");
+        mt_info_add_label(out, first ? "integrity" : "");
         mt_buf_printf(out, "%s\n", mt_missing_events_text(source, missing));
         first = false;
     }
@@ -323,23 +314,23 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
                        "frames omitted from deep stacks");
     mt_info_dropped_text(out, &info->recorded, &source->symbols);
     if (source->header.starts_in_middle) {
-        add_label(out, first ? "integrity" : "");
+        mt_info_add_label(out, first ? "integrity" : "");
         mt_buf_add_text(out, "starts in the middle: earlier history is missing\n");
         if (source->header.ring_left_out) {
             char digits[MT_UNITS_TEXT];
-            add_label(out, "");
+            mt_info_add_label(out, "");
             mt_buf_printf(out, "record --ring left out %s earlier events\n",
                           mt_format_count(digits, source->header.ring_left_out));
         }
         first = false;
     }
     if (integrity->cut) {
-        add_label(out, first ? "integrity" : "");
+        mt_info_add_label(out, first ? "integrity" : "");
         mt_buf_printf(out, "cut at byte %llu\n", (unsigned long long)integrity->cut_offset);
         first = false;
     }
     if (first) {
-        add_label(out, "integrity");
+        mt_info_add_label(out, "integrity");
         mt_buf_add_text(out, "complete\n");
     }
 }
@@ -350,7 +341,7 @@ static void add_dry_run(struct mt_buf *out, const char *fact)
 
     if (!mt_dry_run_read(fact, &dry_run))
         return;
-    add_label(out, "dry run");
+    mt_info_add_label(out, "dry run");
     mt_header_add_simulated_card(out, &dry_run);
     mt_buf_add_text(out, ": times and values are meaningless\n");
 }

@@ -323,10 +323,7 @@ static void lines_json(struct mt_buf *out, const struct lines_answer *answer)
     struct mt_json json;
     struct mt_json_list list;
 
-    mt_json_init(&json, out, true);
-    json.all = answer->all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.lines/1");
+    mt_json_document(&json, out, "memtrace.lines/1", answer->all);
     mt_json_text(&json, "path", answer->path);
     mt_json_text(&json, "policy", answer->table->policy);
     mt_json_bool(&json, "frees_have_stacks", answer->table->has_frees);

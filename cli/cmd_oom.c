@@ -159,9 +159,7 @@ static void add_json(struct mt_buf *out, const struct explained *explained)
     const struct mt_oom_message *message = &explained->message;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.oom/1");
+    mt_json_document(&json, out, "memtrace.oom/1", false);
     mt_json_text(&json, "cause", mt_oom_cause_name(verdict->cause));
     mt_json_bool(&json, "proved", verdict->is_proved);
     mt_json_text(&json, "headline", verdict->headline.data);

@@ -196,10 +196,7 @@ static void write_json(const struct optimal *optimal, struct mt_buf *out)
 
     for (unsigned d = 0; d < MT_BUFFERS_DEVICES; d++)
         used_ns += optimal->results[d].used_ns;
-    mt_json_init(&json, out, true);
-    json.all = optimal->common.all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.optimal/1");
+    mt_json_document(&json, out, "memtrace.optimal/1", optimal->common.all);
     mt_json_requests(&json, optimal->source);
     json_result(&json, &optimal->results[largest_device(optimal)], used_ns);
     mt_json_list_begin(&list, &json, "devices");

@@ -1,6 +1,5 @@
 /* memtrace recover: completes the trace of a killed process with the events on its tape. `record`
  * does this itself, unless it was also killed. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"

@@ -388,10 +388,7 @@ static void print_json(struct mt_buf *out, const struct mt_source *source,
     struct mt_json json;
     struct mt_json_list list;
 
-    mt_json_init(&json, out, true);
-    json.all = all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.replay/1");
+    mt_json_document(&json, out, "memtrace.replay/1", all);
     mt_json_requests(&json, source);
     mt_json_list_begin(&list, &json, "policies");
     for (size_t i = 0; i < count; i++) {

@@ -22,21 +22,12 @@ struct arguments {
     bool csv, markdown;
 };
 
-/* ---- a statement that fails */
-
 /* Names of tables or columns. A hostile database may have many, and long ones. */
 struct known_names {
     const char *names[256];
     size_t count;
     struct mt_arena arena;
 };
-
-static void ignore_columns(void *context, const char *const *names, unsigned count)
-{
-    (void)context;
-    (void)names;
-    (void)count;
-}
 
 static bool add_name(void *context, const struct mt_value *values, unsigned count)
 {
@@ -62,7 +53,6 @@ static void find_names(const char *path, const char *sql, struct known_names *kn
                                                   .sql = sql,
                                                   .time_limit_ns = 1000000000u,
                                                   .context = known,
-                                                  .on_columns = ignore_columns,
                                                   .on_row = add_name};
     const struct mt_database_library *library = mt_database_library(NULL);
 
@@ -112,8 +102,6 @@ static int say_failure(const struct mt_run_database *database, const struct mt_e
         mt_message("cannot answer: %s%s", text, is_late ? ", the limit of --timeout" : "");
     return MT_EXIT_USAGE;
 }
-
-/* ---- the answer */
 
 /* A function of SQLite, such as LIKE, can take long without looking at the clock. */
 static void give_up(int signal_number)
@@ -204,8 +192,6 @@ static int answer(const struct arguments *arguments)
     return code;
 }
 
-/* ---- named questions */
-
 static struct mt_value text_value(const struct mt_buf *text)
 {
     return (struct mt_value){
@@ -239,8 +225,6 @@ static int list_questions(const struct arguments *arguments)
     mt_answer_rows_release(&rows);
     return code;
 }
-
-/* ---- arguments */
 
 /* The last value of a name counts. */
 static int read_settings(struct arguments *arguments)

@@ -1,7 +1,6 @@
 /* memtrace: finds the command and runs it. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -421,7 +421,8 @@ static enum mt_status tell_rows(struct asked *asked, sqlite3_stmt *statement,
         names[i] = sqlite3_column_name(statement, i);
         names[i] = names[i] ? names[i] : "";
     }
-    question->on_columns(question->context, names, (unsigned)count);
+    if (question->on_columns)
+        question->on_columns(question->context, names, (unsigned)count);
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         for (int i = 0; i < count; i++)
             values[i] = value_at(statement, i);

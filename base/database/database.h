@@ -43,7 +43,7 @@ struct mt_database_question {
     const char *table;      /* NULL: none */
     bool *reads_table;      /* set to whether the statement reads this table */
     void *context;
-    /* Called once, before the rows. */
+    /* Called once, before the rows; NULL: the names are not wanted. */
     void (*on_columns)(void *context, const char *const *names, unsigned count);
     /* Values live until it returns. false: no more rows are wanted. */
     bool (*on_row)(void *context, const struct mt_value *values, unsigned count);

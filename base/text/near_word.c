@@ -1,6 +1,5 @@
 #include "near_word.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "util.h"

@@ -12,11 +12,6 @@
 #define MAX_OWNERS   12
 #define MAX_FAILURES 6
 
-static int64_t step_of(const struct mt_reporter *reporter, int32_t phase)
-{
-    return phase == MT_NO_PHASE ? MT_NO_STEP : reporter->report->phases[phase].step;
-}
-
 /* "NCCL, communicator 2 of 3 with 8 ranks (ncclCommSplit)" */
 static const char *owner_words(const struct mt_reporter *reporter,
                                const struct mt_driver_report *driver,
@@ -100,7 +95,7 @@ static void report_outside(const struct mt_reporter *reporter,
 static void report_peak(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
 {
     const struct mt_driver_level *peak = &driver->peak;
-    const char *in = mt_reporter_in(reporter, peak->phase, step_of(reporter, peak->phase));
+    const char *in = mt_reporter_in_phase(reporter, peak->phase);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], own[MT_UNITS_TEXT], outside[MT_UNITS_TEXT];
     const char *split = "";
 
@@ -202,8 +197,7 @@ static void report_failures(const struct mt_reporter *reporter,
                                         driver->failures_in_all == 1 ? "" : "s"));
     for (uint32_t i = 0; i < driver->failure_count && i < MAX_FAILURES; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
-        const char *in =
-            mt_reporter_in(reporter, failure->phase, step_of(reporter, failure->phase));
+        const char *in = mt_reporter_in_phase(reporter, failure->phase);
         const char *by = "";
 
         if (failure->stack != MT_NO_ID)

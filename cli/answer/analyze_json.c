@@ -547,10 +547,7 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
     struct mt_arena arena = {0};
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    json.all = all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.analyze/1");
+    mt_json_document(&json, out, "memtrace.analyze/1", all);
     mt_json_input(&json, report);
     mt_json_text(&json, "policy", report->policy);
     mt_json_bool(&json, "roles_inferred", report->roles_inferred);

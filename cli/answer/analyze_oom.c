@@ -100,8 +100,7 @@ static void report_shortage(const struct mt_reporter *reporter, const struct mt_
                 more, answer->cause == MT_OOM_EITHER ? "perhaps hold" : "hold", wanted));
 }
 
-/* "expandable_segments:True", in the syntax of the option. */
-static const char *setting_of(const struct mt_oom_way *way)
+const char *mt_oom_way_setting(const struct mt_oom_way *way)
 {
     const char *options = strchr(way->policy, ':');
 
@@ -129,13 +128,14 @@ static void report_ways(const struct mt_reporter *reporter, const struct mt_oom_
     for (uint32_t i = 0; i < answer->way_count; i++) {
         const struct mt_oom_way *way = &answer->ways[i];
 
-        MT_CELLS(&table,
-                 MT_TEXT(i ? setting_of(way)
-                           : mt_reporter_format(reporter, "unchanged (%s)", setting_of(way))),
-                 MT_TEXT(!way->fits ? "no limit"
-                                    : mt_reporter_format(reporter, "%s%s", about(way),
-                                                         mt_format_mib(fit, way->fit_bytes))),
-                 MT_TEXT(under_same(answer, way)));
+        MT_CELLS(
+            &table,
+            MT_TEXT(i ? mt_oom_way_setting(way)
+                      : mt_reporter_format(reporter, "unchanged (%s)", mt_oom_way_setting(way))),
+            MT_TEXT(!way->fits ? "no limit"
+                               : mt_reporter_format(reporter, "%s%s", about(way),
+                                                    mt_format_mib(fit, way->fit_bytes))),
+            MT_TEXT(under_same(answer, way)));
     }
     mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }

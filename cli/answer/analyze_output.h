@@ -64,6 +64,9 @@ const char *mt_reporter_format(const struct mt_reporter *reporter, const char *f
 const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase, int64_t step);
 /* Returns "in step 1, backward" or "outside any phase"; "" if the trace has no phases. */
 const char *mt_reporter_in(const struct mt_reporter *reporter, int32_t phase, int64_t step);
+const char *mt_reporter_in_phase(const struct mt_reporter *reporter, int32_t phase);
+/* Returns "expandable_segments:True", in the syntax of the option, or "PyTorch's defaults". */
+const char *mt_oom_way_setting(const struct mt_oom_way *way);
 /* Appends the title of a device's report: "Device 1: NVIDIA H200". The name is from the trace. */
 void mt_reporter_device_title(const struct mt_reporter *reporter);
 /* Returns the time since the first event: "3.76 s". */

@@ -11,7 +11,6 @@
 #include "report_rows.h"
 #include "text_table.h"
 #include "units.h"
-#include "util.h"
 
 /* The table of several devices, and lines about devices that have no row or no report. */
 

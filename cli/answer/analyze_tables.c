@@ -303,11 +303,6 @@ static void report_stack(const struct mt_reporter *reporter, uint32_t stack)
     mt_buf_release(&line);
 }
 
-static int64_t step_of(const struct mt_reporter *reporter, int32_t phase)
-{
-    return phase == MT_NO_PHASE ? MT_NO_STEP : reporter->report->phases[phase].step;
-}
-
 static void report_stacks(const struct mt_reporter *reporter, const struct mt_instant *instant)
 {
     uint32_t told = 0;
@@ -322,7 +317,7 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
 
         if (holding->stack == MT_NO_ID)
             continue;
-        in = mt_reporter_in(reporter, holding->phase, step_of(reporter, holding->phase));
+        in = mt_reporter_in_phase(reporter, holding->phase);
         mt_buf_printf(reporter->out, "  %s: %s × %s%s%s%s", mt_format_bytes(bytes, holding->bytes),
                       mt_format_count(blocks, holding->blocks),
                       mt_format_bytes(each, holding->block_bytes), has_roles(reporter) ? ", " : "",

@@ -56,6 +56,12 @@ const char *mt_reporter_in(const struct mt_reporter *reporter, int32_t phase, in
     return mt_reporter_format(reporter, "in %s", where);
 }
 
+const char *mt_reporter_in_phase(const struct mt_reporter *reporter, int32_t phase)
+{
+    return mt_reporter_in(reporter, phase,
+                          phase == MT_NO_PHASE ? MT_NO_STEP : reporter->report->phases[phase].step);
+}
+
 const char *mt_reporter_when(const struct mt_reporter *reporter, uint64_t t_ns)
 {
     uint64_t begin = reporter->report->first_t_ns;

@@ -176,13 +176,6 @@ static void add_so_far(const struct mt_reporter *reporter, const struct mt_oom_w
                                mt_format_bytes(text, why->to_come_bytes)));
 }
 
-static const char *setting_of(const struct mt_oom_way *way)
-{
-    const char *options = strchr(way->policy, ':');
-
-    return options && options[1] ? options + 1 : "PyTorch's defaults";
-}
-
 /* Limits that serve the request; what the run would have requested next is unknown. */
 static void add_enough(const struct mt_reporter *reporter)
 {
@@ -201,7 +194,7 @@ static void add_enough(const struct mt_reporter *reporter)
     if (best != own)
         mt_buf_printf(&line, "%s%s%s with %s", own->fits ? "; " : "",
                       best->approximate ? "about " : "", mt_format_mib(text, best->fit_bytes),
-                      setting_of(best));
+                      mt_oom_way_setting(best));
     mt_buf_printf(&line, " (%s)", mt_oom_limit_text(reporter->arena, answer));
     add_line(reporter, "Enough", &line);
 }

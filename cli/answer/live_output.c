@@ -132,10 +132,7 @@ void mt_live_json(struct mt_buf *out, const struct mt_live_output *live)
     struct mt_json json;
     struct mt_json_list list;
 
-    mt_json_init(&json, out, true);
-    json.all = live->all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.live/1");
+    mt_json_document(&json, out, "memtrace.live/1", live->all);
     mt_json_input(&json, report);
     mt_json_text(&json, "policy", report->policy);
     mt_json_bool(&json, "roles_inferred", report->roles_inferred);

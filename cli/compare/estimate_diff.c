@@ -206,10 +206,7 @@ static void estimate_json(struct mt_buf *out, const struct comparison *compariso
     struct mt_json json;
     struct mt_json_list list;
 
-    mt_json_init(&json, out, true);
-    json.all = comparison->all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.estimate-diff/1");
+    mt_json_document(&json, out, "memtrace.estimate-diff/1", comparison->all);
     mt_json_object_begin(&json, "estimate");
     mt_json_text(&json, "path", comparison->request->estimate);
     mt_json_text(&json, "source", estimate->source);

@@ -11,8 +11,6 @@
 /* A longer text of a table is shortened in its middle; CSV and JSON have all of it. */
 enum { MAX_CELL_COLUMNS = 200 };
 
-/* ---- tables */
-
 static void add_title(struct mt_answer_rows *rows, const char *name)
 {
     struct mt_buf title = {0};
@@ -77,7 +75,7 @@ static bool add_table_row(struct mt_answer_rows *rows, const struct mt_value *va
     return false;
 }
 
-/* ---- CSV: RFC 4180. NULL is an empty field, and an empty text is "". */
+/* CSV: RFC 4180. NULL is an empty field, and an empty text is "". */
 
 /* Valid UTF-8, so that every reader takes the file. */
 static void add_csv_text(struct mt_answer_rows *rows, const char *text, size_t length)
@@ -129,8 +127,6 @@ static bool add_csv_row(struct mt_answer_rows *rows, const struct mt_value *valu
     return false;
 }
 
-/* ---- JSON */
-
 static void add_json_value(struct mt_json *json, const struct mt_value *value)
 {
     switch (value->kind) {
@@ -151,10 +147,7 @@ static void begin_json(struct mt_answer_rows *rows, const char *const *names, un
 {
     struct mt_json *json = &rows->json;
 
-    mt_json_init(json, &rows->out, true);
-    json->all = true;
-    mt_json_object_begin(json, NULL);
-    mt_json_text(json, "schema", "memtrace.sql/1");
+    mt_json_document(json, &rows->out, "memtrace.sql/1", true);
     mt_json_text(json, "path", rows->path);
     mt_json_text(json, "database", rows->database);
     mt_json_array_begin(json, "columns");
@@ -193,8 +186,6 @@ static void end_json(struct mt_answer_rows *rows)
     mt_json_bool(json, "truncated", rows->omitted > 0);
     mt_json_object_end(json);
 }
-
-/* ---- all forms */
 
 void mt_answer_rows_columns(void *context, const char *const *names, unsigned count)
 {

@@ -12,7 +12,6 @@
 #include "export_database.h"
 #include "io.h"
 #include "units.h"
-#include "util.h"
 
 enum { LOOK_SECONDS = 5 }; /* for a question about settings */
 
@@ -40,13 +39,6 @@ static int check_named(const char *path, const struct mt_database_file *header)
     return MT_EXIT_INPUT;
 }
 
-static void ignore_columns(void *context, const char *const *names, unsigned count)
-{
-    (void)context;
-    (void)names;
-    (void)count;
-}
-
 static bool note_row(void *context, const struct mt_value *values, unsigned count)
 {
     bool *is_found = context;
@@ -67,7 +59,6 @@ static bool is_partial(const char *path)
         .sql = "SELECT 1 FROM settings WHERE name = 'is_damaged' AND value <> 0",
         .time_limit_ns = (uint64_t)LOOK_SECONDS * 1000000000u,
         .context = &is_found,
-        .on_columns = ignore_columns,
         .on_row = note_row};
     const struct mt_database_library *library = mt_database_library(NULL);
 
@@ -87,8 +78,6 @@ static int open_named(struct mt_run_database *database, const struct mt_database
     }
     return code;
 }
-
-/* ---- the database beside a recording */
 
 static struct mt_file_stamp stamp_of(const struct stat *facts)
 {
@@ -141,7 +130,6 @@ static bool has_stamp(const char *path, const struct mt_file_stamp *stamp, bool 
                "('memtrace', 'input_bytes', 'input_mtime_ns', 'input_inode', 'is_damaged')",
         .time_limit_ns = (uint64_t)LOOK_SECONDS * 1000000000u,
         .context = &comparison,
-        .on_columns = ignore_columns,
         .on_row = compare_setting};
     const struct mt_database_library *library = mt_database_library(NULL);
 

@@ -225,6 +225,14 @@ void mt_json_init(struct mt_json *json, struct mt_buf *out, bool pretty)
     *json = (struct mt_json){.out = out, .begin = out->length, .pretty = pretty};
 }
 
+void mt_json_document(struct mt_json *json, struct mt_buf *out, const char *schema, bool all)
+{
+    mt_json_init(json, out, true);
+    json->all = all;
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "schema", schema);
+}
+
 void mt_json_object_begin(struct mt_json *json, const char *key)
 {
     begin_group(json, key, '{');

@@ -18,6 +18,8 @@ struct mt_json {
 };
 
 void mt_json_init(struct mt_json *json, struct mt_buf *out, bool pretty);
+/* Begins an indented document: an object whose first member is its schema. The caller ends it. */
+void mt_json_document(struct mt_json *json, struct mt_buf *out, const char *schema, bool all);
 void mt_json_object_begin(struct mt_json *json, const char *key); /* NULL in arrays, at the top */
 void mt_json_object_end(struct mt_json *json);
 void mt_json_array_begin(struct mt_json *json, const char *key);

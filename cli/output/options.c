@@ -40,8 +40,6 @@ static void add(struct candidates *found, const char *value)
         mt_buf_printf(&found->out, "%s%s\n", found->lead, value);
 }
 
-/* ---- values of the tables */
-
 static void add_policies(struct candidates *found)
 {
     for (size_t i = 0; mt_policies[i]; i++)
@@ -73,8 +71,6 @@ static void add_questions(struct candidates *found)
     for (size_t i = 0; mt_database_questions[i]; i += 2)
         add(found, mt_database_questions[i]);
 }
-
-/* ---- values of a trace */
 
 /* Returns the first word that names a small file, or NULL. "-" would be standard input. */
 static const char *trace_of(const struct candidates *found)
@@ -136,8 +132,6 @@ static void add_instants(struct candidates *found)
         add(found, instants[i]);
     add_phases(found);
 }
-
-/* ---- which values */
 
 struct value_source {
     const char *option;

@@ -160,9 +160,7 @@ int mt_picture_print_json(const struct mt_picture *picture, const char *chart, l
     struct mt_buf out = {0};
     struct mt_json json;
 
-    mt_json_init(&json, &out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.render/1");
+    mt_json_document(&json, &out, "memtrace.render/1", false);
     mt_json_text(&json, "chart", chart);
     mt_json_text(&json, "path", picture->output);
     mt_json_u64(&json, "bytes", bytes);

@@ -16,7 +16,7 @@
 #include "units.h"
 #include "util.h"
 
-static void add_label(struct mt_buf *out, const char *label)
+void mt_info_add_label(struct mt_buf *out, const char *label)
 {
     mt_buf_printf(out, "  %-12s", label);
 }
@@ -25,7 +25,7 @@ static void add_fact(struct mt_buf *out, const char *label, const char *value)
 {
     if (!*value)
         return;
-    add_label(out, label);
+    mt_info_add_label(out, label);
     mt_buf_add_printable_text(out, value);
     mt_buf_add_char(out, '\n');
 }
@@ -34,7 +34,7 @@ static void add_rank(struct mt_buf *out, const struct mt_identity *identity)
 {
     if (identity->rank < 0)
         return;
-    add_label(out, "rank");
+    mt_info_add_label(out, "rank");
     mt_buf_printf(out, "%d", identity->rank);
     if (identity->world >= 0)
         mt_buf_printf(out, " of %d", identity->world);
@@ -61,7 +61,7 @@ static void add_groups(struct mt_buf *out, const struct mt_identity *identity)
     for (uint32_t i = 0; i < identity->group_count; i++) {
         const struct mt_identity_group *group = &identity->groups[i];
 
-        add_label(out, i ? "" : "groups");
+        mt_info_add_label(out, i ? "" : "groups");
         mt_buf_add_printable_text(out, group->name);
         mt_buf_printf(out, "  %u rank%s", group->size, group->size == 1 ? "" : "s");
         if (group->stride > 1)
@@ -80,7 +80,7 @@ static void add_device_ids(struct mt_buf *out, const struct mt_identity *identit
         const struct mt_identity_device *device = &identity->devices[i];
         const char *const texts[] = {device->uuid, device->pci, device->mig};
 
-        add_label(out, i ? "" : "device ids");
+        mt_info_add_label(out, i ? "" : "device ids");
         mt_buf_printf(out, "gpu %u", device->index);
         for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
             mt_buf_add_text(out, !*texts[k] ? "" : k == 2 ? "  MIG " : "  ");
@@ -104,7 +104,7 @@ static void add_ending(struct mt_buf *out, const struct mt_trace_header *header,
 {
     if (!is_ending(header->ended))
         return;
-    add_label(out, "ended");
+    mt_info_add_label(out, "ended");
     switch (identity->ended) {
     case MT_ENDED_EXIT: mt_buf_printf(out, "exit status %d\n", identity->ended_number); return;
     case MT_ENDED_SIGNAL: mt_buf_printf(out, "signal %d\n", identity->ended_number); return;
@@ -425,9 +425,7 @@ static void add_json(struct mt_buf *out, const struct secrets *secrets, const ch
 {
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.secrets/1");
+    mt_json_document(&json, out, "memtrace.secrets/1", false);
     mt_json_text(&json, "path", path);
     mt_json_array_begin(&json, "kinds");
     for (int i = 0; i < KIND_COUNT; i++) {

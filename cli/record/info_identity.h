@@ -7,7 +7,10 @@
 #include "json.h"
 #include "source.h"
 
-/* Appends lines with labels of 14 columns. Omits unknown facts. `path` may contain the rank. */
+/* Appends the beginning of a line of `memtrace info`: a label of 14 columns. */
+void mt_info_add_label(struct mt_buf *out, const char *label);
+
+/* Appends lines with labels. Omits unknown facts. `path` may contain the rank. */
 void mt_info_identity_text(struct mt_buf *out, const struct mt_trace_header *header,
                            const char *path);
 

@@ -17,9 +17,11 @@
 #include "buf.h"
 #include "cli.h"
 #include "driver_ledger.h"
+#include "info_identity.h"
 #include "info_recorded.h"
 #include "io.h"
 #include "json.h"
+#include "monotonic_clock.h"
 #include "outputs.h"
 #include "process_memory.h"
 #include "report_json.h"
@@ -34,14 +36,6 @@ enum {
 };
 
 static const struct timespec pause_time = {0, PAUSE_MS * 1000000L};
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void say_missing(struct mt_recorded_summaries *summaries, const char *path, const char *why)
 {
@@ -143,7 +137,7 @@ static bool has_ended(struct mt_recorded_summaries *summaries, struct mt_summary
     int status;
     pid_t got = waitpid(job->process, &status, WNOHANG);
 
-    if (got == 0 && now_ms() - job->started_ms < timeout_ms)
+    if (got == 0 && mt_now_ms() - job->started_ms < timeout_ms)
         return false;
     if (got == 0) {
         end_job(job);
@@ -190,7 +184,7 @@ static void start(struct mt_recorded_summaries *summaries, const char *path,
     summaries->is_begun = true;
     job = wait_for(summaries, most_jobs() - 1);
     mt_progress_end(&summaries->progress); /* the caller prints between two traces */
-    *job = (struct mt_summary_job){.path = path, .started_ms = now_ms()};
+    *job = (struct mt_summary_job){.path = path, .started_ms = mt_now_ms()};
     job->is_gated = source && pipe2(job->gate, O_CLOEXEC) == 0;
     if (source && !job->is_gated)
         return;
@@ -223,7 +217,7 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
 
         if (!job->is_gated || job->path != path)
             continue;
-        job->started_ms = now_ms();
+        job->started_ms = mt_now_ms();
         if (mt_io_write(job->gate[1], "", 1))
             return;
         mt_recorded_summaries_abandon(summaries);
@@ -303,11 +297,6 @@ static uint32_t count_named(const struct mt_symbols *symbols)
     return count;
 }
 
-static void add_label(struct mt_buf *out, const char *label)
-{
-    mt_buf_printf(out, "  %-12s", label);
-}
-
 static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
                      const struct mt_symbols *symbols, const struct mt_ledger_heap *heap)
 {
@@ -335,7 +324,7 @@ static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)
 
         if (!is_named(&symbols->threads[i]))
             continue;
-        add_label(out, told++ ? "" : "threads");
+        mt_info_add_label(out, told++ ? "" : "threads");
         name = mt_symbols_text(symbols, symbols->threads[i].name);
         mt_buf_add_printable(out, name, strlen(name));
         if (symbols->threads[i].os_id)
@@ -343,7 +332,7 @@ static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)
         mt_buf_add_char(out, '\n');
     }
     if (told < named) {
-        add_label(out, "");
+        mt_info_add_label(out, "");
         mt_buf_printf(out, "and %u more\n", named - told);
     }
 }
@@ -356,7 +345,7 @@ static void add_communicators(struct mt_buf *out, const struct mt_communicators 
     for (size_t i = 0; i < told->count && i < MAX_COMMUNICATORS; i++) {
         const struct mt_communicator *of = &told->list[i];
 
-        add_label(out, i ? "" : "nccl");
+        mt_info_add_label(out, i ? "" : "nccl");
         mt_buf_add_text(out, "communicator");
         if (of->id)
             mt_buf_printf(out, " 0x%llx", (unsigned long long)of->id);
@@ -369,7 +358,7 @@ static void add_communicators(struct mt_buf *out, const struct mt_communicators 
         mt_buf_add_char(out, '\n');
     }
     if (told->count > MAX_COMMUNICATORS) {
-        add_label(out, "");
+        mt_info_add_label(out, "");
         mt_buf_printf(out, "and %zu more\n", told->count - MAX_COMMUNICATORS);
     }
 }
@@ -384,14 +373,14 @@ void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *re
     for (i = 0; i < ledger->heap_count; i++) {
         if (!ledger->heaps[i].use.allocations)
             continue;
-        add_label(out, told++ ? "" : "heaps");
+        mt_info_add_label(out, told++ ? "" : "heaps");
         add_heap(out, ledger, symbols, &ledger->heaps[i]);
     }
     add_communicators(out, &ledger->communicators);
     add_threads(out, symbols);
     if (!recorded->samples)
         return;
-    add_label(out, "samples");
+    mt_info_add_label(out, "samples");
     mt_buf_printf(out, "%s", mt_format_count(count, recorded->samples));
     if (recorded->most_used_bytes)
         mt_buf_printf(out, ", at most %s used by the process",
@@ -410,7 +399,7 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
         why = mt_lost_events_why(&recorded->lost, i, symbols);
         if (!why)
             continue;
-        add_label(out, "");
+        mt_info_add_label(out, "");
         mt_buf_printf(out, "%12s ", mt_format_count(count, recorded->lost.reasons[i].events));
         mt_buf_add_printable(out, why, strlen(why));
         mt_buf_add_char(out, '\n');

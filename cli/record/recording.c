@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "environment.h"
 #include "foreign_text.h"
 #include "info_recorded.h"
 #include "manifest.h"
+#include "monotonic_clock.h"
 #include "next_step.h"
 #include "options.h"
 #include "outputs.h"
@@ -320,14 +320,6 @@ int mt_recording_run(struct mt_recording *recording)
     return -1;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static bool is_worth_a_summary(const struct mt_recording *recording, const struct mt_trace_end *end)
 {
     return recording->summarizes && end->state != MT_TRACE_RUNNING &&
@@ -363,12 +355,12 @@ static enum mt_recording_end end_traces(struct mt_recording *recording,
                                            .timed_out = recording->launch.timed_out};
     struct mt_recorded_summaries summaries = {.is_quiet = recording->quiet || recording->json};
     struct mt_trace_end end;
-    uint64_t last_ms = now_ms() + TIMEOUT_MS, now;
+    uint64_t last_ms = mt_now_ms() + TIMEOUT_MS, now;
     enum mt_recording_end all = MT_RECORDING_COMPLETE;
     bool redacted = true;
 
     for (size_t i = 0; i < recording->trace_count; i++) {
-        now = now_ms();
+        now = mt_now_ms();
         options.patience_ms = now < last_ms ? (unsigned)(last_ms - now) : 0;
         mt_trace_end(&end, recording->traces[i], &options);
         redacted &= end.redaction_error.status == MT_OK;

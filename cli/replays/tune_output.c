@@ -3,7 +3,6 @@
 #include "device_model.h"
 #include "tune_output.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
@@ -218,9 +217,7 @@ void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer)
     const struct mt_tune_summary *summary = answer->summary;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.tune/1");
+    mt_json_document(&json, out, "memtrace.tune/1", false);
     mt_json_u64(&json, "settings_tried", summary->tried);
     mt_json_u64_or_null(&json, "limit_bytes", answer->limit_bytes, answer->limit_bytes);
     mt_json_u64(&json, "run_ooms", summary->run_ooms);

@@ -161,10 +161,8 @@ void mt_baseline_add_json(struct mt_buf *out, const struct mt_baseline *baseline
 {
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    json.all = true; /* a baseline is never shortened, because later runs are compared with it */
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", MT_BASELINE_SCHEMA);
+    /* a baseline is never shortened, because later runs are compared with it */
+    mt_json_document(&json, out, MT_BASELINE_SCHEMA, true);
     mt_json_text(&json, "name", baseline->name);
     mt_json_text(&json, "sha256", baseline->sha256);
     mt_json_text(&json, "framework", baseline->framework);

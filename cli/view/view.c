@@ -43,8 +43,6 @@ static void say(struct mt_view *view, const char *text)
     view->message[length] = '\0';
 }
 
-/* ---- the timeline ---- */
-
 struct mt_view_layout mt_view_layout(const struct mt_view *view)
 {
     unsigned left = view->screen_rows > FIXED_ROWS + 2 ? view->screen_rows - FIXED_ROWS : 2;
@@ -164,8 +162,6 @@ static void select_event(struct mt_view *view, uint64_t event)
     select_range(view, true, event, event);
 }
 
-/* ---- devices ---- */
-
 static bool has_history(const struct mt_view *view, const struct mt_device_report *device)
 {
     return device->history && device->history->column_count &&
@@ -256,8 +252,6 @@ void mt_view_add_command(struct mt_buf *out, const struct mt_view *view)
         mt_buf_printf(out, " --device %u", view->device->device);
 }
 
-/* ---- pages ---- */
-
 static void open_page(struct mt_view *view, enum mt_view_page page)
 {
     view->page = page;
@@ -272,8 +266,6 @@ static void open_help(struct mt_view *view)
     mt_buf_add_text(&view->lines, help);
     open_page(view, MT_VIEW_HELP);
 }
-
-/* ---- text that is typed ---- */
 
 static char lower(char c)
 {
@@ -422,8 +414,6 @@ static void type(struct mt_view *view, uint32_t key)
                length + 5 < sizeof view->typed)
         mt_buf_add_utf8(&text, key);
 }
-
-/* ---- keys ---- */
 
 /* Moves a position in a list by a key. Returns false for other keys. */
 static bool scroll(uint32_t key, uint32_t *at, uint32_t last, unsigned page)

@@ -27,8 +27,6 @@ struct canvas {
     struct mt_view_layout layout;
 };
 
-/* ---- cells ---- */
-
 static struct mt_terminal_cell *cell_at(struct canvas *canvas, unsigned row, unsigned column)
 {
     return row < canvas->rows && column < canvas->columns
@@ -113,8 +111,6 @@ static const char *bytes_text(struct canvas *canvas, uint64_t bytes)
 
     return mt_arena_printf(&canvas->arena, "%s", mt_format_bytes(text, bytes));
 }
-
-/* ---- the timeline ---- */
 
 /* The nearest of the 216 colors of the cube. */
 static uint8_t color_of(enum mt_role role)
@@ -338,8 +334,6 @@ static void draw_legend(struct canvas *canvas)
     }
 }
 
-/* ---- the table ---- */
-
 /* "NVIDIA H200, device 0: peak 4.45 GiB allocated, 5.18 GiB reserved" */
 static void draw_title(struct canvas *canvas)
 {
@@ -482,8 +476,6 @@ static void draw_table(struct canvas *canvas, struct mt_view *view)
                   view->top + i == view->row ? MT_STYLE_REVERSE : 0);
     }
 }
-
-/* ---- the screen ---- */
 
 /* What the blocks of a row have in common. */
 static const char *row_title(const struct mt_view *view)

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "io.h"
+#include "monotonic_clock.h"
 #include "process_memory.h"
 
 enum { USUAL_STACK_BYTES = 8 << 20 };
@@ -65,20 +65,12 @@ static void run_in_child(const struct mt_child_call *call, void *answer, int out
     _exit(0);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static enum mt_child_end read_answer(const struct mt_child_call *call, char *answer, int fd)
 {
-    int64_t end_ms = now_ms() + (int64_t)call->limit_s * 1000, left_ms;
+    int64_t end_ms = (int64_t)mt_now_ms() + (int64_t)call->limit_s * 1000, left_ms;
     size_t length = 0;
 
-    while (length < call->answer_bytes && (left_ms = end_ms - now_ms()) > 0) {
+    while (length < call->answer_bytes && (left_ms = end_ms - (int64_t)mt_now_ms()) > 0) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
         ssize_t count;
         if (poll(&wait, 1, (int)left_ms) <= 0)
