@@ -10,12 +10,7 @@
 
 enum { MOST = 90 };
 
-static uint64_t seed = 7;
-
-static uint64_t dice(uint64_t below)
-{
-    return (dice_linear(&seed) >> 20) % below;
-}
+static uint64_t random_state = 7;
 
 static int by_value(const void *a, const void *b)
 {
@@ -38,13 +33,13 @@ static double slow_slope(const uint64_t *values, uint32_t count)
 
 static void fill(uint64_t *values, uint32_t count)
 {
-    uint64_t range = UINT64_C(1) << dice(45), slope = dice(range + 1), i;
-    bool falls = dice(2);
+    uint64_t range = UINT64_C(1) << high_below(45), slope = high_below(range + 1), i;
+    bool falls = high_below(2);
 
     for (i = 0; i < count; i++)
-        values[i] = (falls ? (count - i) * slope : i * slope) + dice(range);
-    for (i = dice(count / 3 + 1); i > 0; i--)
-        values[dice(count)] = dice(range * 1000);
+        values[i] = (falls ? (count - i) * slope : i * slope) + high_below(range);
+    for (i = high_below(count / 3 + 1); i > 0; i--)
+        values[high_below(count)] = high_below(range * 1000);
 }
 
 TEST(slope_is_the_median_of_all_pairs)
@@ -52,7 +47,7 @@ TEST(slope_is_the_median_of_all_pairs)
     uint64_t values[MOST];
 
     for (int round = 0; round < 400; round++) {
-        uint32_t count = 2 + (uint32_t)dice(MOST - 2);
+        uint32_t count = 2 + (uint32_t)high_below(MOST - 2);
         int64_t slope;
         double slow;
 
@@ -71,7 +66,8 @@ TEST(a_third_of_nonsense_changes_little)
     int64_t slope;
 
     for (uint32_t i = 0; i < MT_ARRAY_LEN(values); i++)
-        values[i] = dice(10) < 2 ? dice(UINT64_MAX) : MT_GIB + i * UINT64_C(1000) + dice(100);
+        values[i] = high_below(10) < 2 ? high_below(UINT64_MAX)
+                                       : MT_GIB + i * UINT64_C(1000) + high_below(100);
     mt_robust_slope(values, MT_ARRAY_LEN(values), &slope);
     assert_true(slope > 900 && slope < 1100);
 }

@@ -11,8 +11,6 @@
  *   closing random FOLDER SEED ROUNDS   random open, write, close, dup2, fork
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "driver_calls.h"
+
 enum {
     LIMIT = 1024,    /* of descriptors */
     HIGH = 768,      /* where the recorder's are by that limit */
@@ -38,18 +38,8 @@ enum {
     MAX_OWN = 64     /* files that the random program has open */
 };
 
-static int (*cuMemAlloc)(unsigned long long *addr, size_t bytes);
-static int (*cuMemFree)(unsigned long long addr);
-static int (*cuCtxSetCurrent)(void *context);
-static void *context;
 static _Atomic unsigned long long events;
 static _Atomic int ended;
-
-static void give_up(const char *what)
-{
-    fprintf(stderr, "closing: %s: %s\n", what, strerror(errno));
-    _exit(90);
-}
 
 static void nap(long ns)
 {
@@ -61,18 +51,10 @@ static void nap(long ns)
 static void start(void)
 {
     const struct rlimit limit = {LIMIT, LIMIT};
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*init)(unsigned), (*retain)(void **, int);
 
-    if (!library || setrlimit(RLIMIT_NOFILE, &limit))
+    if (setrlimit(RLIMIT_NOFILE, &limit))
         give_up("start");
-    *(void **)&init = dlsym(library, "cuInit");
-    *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-    *(void **)&cuCtxSetCurrent = dlsym(library, "cuCtxSetCurrent");
-    *(void **)&cuMemAlloc = dlsym(library, "cuMemAlloc_v2");
-    *(void **)&cuMemFree = dlsym(library, "cuMemFree_v2");
-    if (init(0) || retain(&context, 0) || cuCtxSetCurrent(context))
-        give_up("no GPU");
+    start_driver();
 }
 
 static void allocate(int times)

@@ -33,52 +33,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "driver_calls.h"
+
 extern char **environ;
 
 enum { LOG_SLOTS = 1 << 20, ALIVE = 8, ROUNDS = 200 };
-
-static int (*cuMemAlloc)(unsigned long long *addr, size_t bytes);
-static int (*cuMemFree)(unsigned long long addr);
-static int (*cuCtxSetCurrent)(void *context);
-static void *context;
-
-static void give_up(const char *what)
-{
-    fprintf(stderr, "recorded: %s\n", what);
-    exit(90);
-}
-
-static void *symbol(void *library, const char *name)
-{
-    void *found = dlsym(library, name);
-
-    if (!found)
-        give_up(name);
-    return found;
-}
-
-static void start(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*init)(unsigned), (*retain)(void **, int);
-
-    if (!library)
-        give_up(dlerror());
-    *(void **)&init = symbol(library, "cuInit");
-    *(void **)&retain = symbol(library, "cuDevicePrimaryCtxRetain");
-    *(void **)&cuCtxSetCurrent = symbol(library, "cuCtxSetCurrent");
-    *(void **)&cuMemAlloc = symbol(library, "cuMemAlloc_v2");
-    *(void **)&cuMemFree = symbol(library, "cuMemFree_v2");
-    if (init(0) || retain(&context, 0) || cuCtxSetCurrent(context))
-        give_up("no GPU");
-}
 
 /* 5 events: three allocations, of 1000, 2000 and 3000 KiB, the first two freed. */
 static void use_gpu(void)
 {
     unsigned long long addr[3];
 
-    start();
+    start_driver();
     for (size_t i = 0; i < 3; i++)
         if (cuMemAlloc(&addr[i], (i + 1) * 1000 * 1024))
             give_up("cuMemAlloc");
@@ -167,7 +133,7 @@ static int with_threads(size_t count)
 {
     pthread_t threads[64];
 
-    start();
+    start_driver();
     for (size_t i = 0; i < count && i < 64; i++)
         if (pthread_create(&threads[i], NULL, allocate, (void *)i))
             give_up("no thread");
@@ -184,14 +150,6 @@ struct book {
     uint64_t pad[5];
     uint64_t done_ns[LOG_SLOTS]; /* of allocation n */
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void *watch_scheduler(void *argument)
 {
@@ -218,7 +176,7 @@ static int keep_book(const char *file)
 
     if (book == MAP_FAILED)
         give_up("no book");
-    start();
+    start_driver();
     pthread_create(&thread, NULL, watch_scheduler, book);
     for (uint64_t n = 0; n < LOG_SLOTS; n++) {
         if (n >= ALIVE) {

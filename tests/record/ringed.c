@@ -6,7 +6,6 @@
  * second, for SECONDS (0: until they are ended). An entry of the book is written when the call of
  * the driver has returned, so it must be in the trace. The test sets `order`. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,6 +22,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "driver_calls.h"
 
 enum { MAX_THREADS = 8, LOG = 1 << 19, MAX_LIVE = 1 << 16, BATCH = 8, EVENTS_PER_BLOCK = 3 };
 enum {
@@ -55,43 +56,8 @@ struct book {
     struct thread_book threads[MAX_THREADS];
 };
 
-static int (*cuMemAlloc)(unsigned long long *addr, size_t bytes);
-static int (*cuMemFree)(unsigned long long addr);
-static int (*cuCtxSetCurrent)(void *context);
-static void *context;
 static struct book *book;
 static uint64_t threads, blocks, per_second, until_ns;
-
-static void give_up(const char *what)
-{
-    perror(what);
-    _exit(90);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void start_driver(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*init)(unsigned), (*retain)(void **, int);
-
-    if (!library)
-        give_up("libcuda.so.1");
-    *(void **)&init = dlsym(library, "cuInit");
-    *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-    *(void **)&cuCtxSetCurrent = dlsym(library, "cuCtxSetCurrent");
-    *(void **)&cuMemAlloc = dlsym(library, "cuMemAlloc_v2");
-    *(void **)&cuMemFree = dlsym(library, "cuMemFree_v2");
-    if (!init || !retain || !cuMemAlloc || !cuMemFree || init(0) || retain(&context, 0) ||
-        cuCtxSetCurrent(context))
-        give_up("no GPU");
-}
 
 static void enter(struct thread_book *mine, uint64_t addr, uint64_t size)
 {

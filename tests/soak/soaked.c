@@ -14,13 +14,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../record/driver_calls.h"
 
 enum { THREADS = 16, BATCH = 64, CHILD_PAIRS = 50, DESCRIPTORS = 64 };
 
@@ -32,50 +33,15 @@ struct book {
     _Atomic uint64_t lines;        /* in FILE */
 };
 
-static int (*cuMemAlloc)(unsigned long long *addr, size_t bytes);
-static int (*cuMemFree)(unsigned long long addr);
-static int (*cuCtxSetCurrent)(void *context);
-static void *context;
 static struct book *book;
 static uint64_t started_ns, wanted_ns, wanted_events;
 static atomic_bool done;
-
-static void give_up(const char *what)
-{
-    perror(what);
-    _exit(90);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void nap_ns(uint64_t ns)
 {
     struct timespec nap = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
     nanosleep(&nap, NULL);
-}
-
-static void start_driver(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*init)(unsigned), (*retain)(void **, int);
-
-    if (!library)
-        give_up("libcuda.so.1");
-    *(void **)&init = dlsym(library, "cuInit");
-    *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-    *(void **)&cuCtxSetCurrent = dlsym(library, "cuCtxSetCurrent");
-    *(void **)&cuMemAlloc = dlsym(library, "cuMemAlloc_v2");
-    *(void **)&cuMemFree = dlsym(library, "cuMemFree_v2");
-    if (!init || !retain || !cuMemAlloc || !cuMemFree || init(0) || retain(&context, 0) ||
-        cuCtxSetCurrent(context))
-        give_up("no GPU");
 }
 
 static void allocate_pairs(size_t bytes, unsigned pairs)

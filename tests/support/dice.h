@@ -19,7 +19,7 @@ static inline uint64_t dice_linear(uint64_t *state)
     return *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 }
 
-/* The state of a file that needs one sequence: 0 until the file sets it. */
+/* The state of a file that needs one sequence: 0 unless the file sets or initializes it. */
 static uint64_t random_state;
 
 static inline uint64_t xorshift_below(uint64_t end)
@@ -30,6 +30,11 @@ static inline uint64_t xorshift_below(uint64_t end)
 static inline uint32_t linear_below(uint64_t end)
 {
     return (uint32_t)((dice_linear(&random_state) >> 33) % end);
+}
+
+static inline uint64_t high_below(uint64_t end)
+{
+    return (dice_linear(&random_state) >> 20) % end;
 }
 
 struct dice {

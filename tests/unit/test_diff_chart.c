@@ -9,12 +9,7 @@
 #include "picture_sizes.h"
 #include "util.h"
 
-static uint64_t seed = 13;
-
-static uint64_t dice(uint64_t below)
-{
-    return (dice_linear(&seed) >> 20) % below;
-}
+static uint64_t random_state = 13;
 
 enum { MAX_SITES = 40 };
 
@@ -39,13 +34,13 @@ static int by_change(const void *a, const void *b)
 
 static void fill_row(struct mt_diff_row *row, uint64_t scale, uint64_t base)
 {
-    bool in_a = dice(4) > 0, in_b = !in_a || dice(4) > 0;
+    bool in_a = high_below(4) > 0, in_b = !in_a || high_below(4) > 0;
 
-    row->a_blocks = in_a ? 1 + dice(9) : 0;
-    row->b_blocks = in_b ? 1 + dice(9) : 0;
-    row->a_bytes = in_a ? base + 1 + dice(scale) : 0;
-    row->b_bytes = in_b ? base + 1 + dice(scale) : 0;
-    if (in_a && in_b && dice(3) == 0)
+    row->a_blocks = in_a ? 1 + high_below(9) : 0;
+    row->b_blocks = in_b ? 1 + high_below(9) : 0;
+    row->a_bytes = in_a ? base + 1 + high_below(scale) : 0;
+    row->b_bytes = in_b ? base + 1 + high_below(scale) : 0;
+    if (in_a && in_b && high_below(3) == 0)
         row->b_bytes = row->a_bytes;
 }
 
@@ -68,18 +63,18 @@ static void make(struct made *made, uint64_t scale, uint64_t base, uint32_t role
     qsort(made->roles, roles, sizeof *made->roles, by_change);
     for (uint32_t i = 0; i < sites; i++) {
         /* one statement per number: initializers may be evaluated in any order */
-        made->sites[i].label = labels[dice(4)];
-        made->sites[i].label_a = dice(5) ? NULL : "forward old.py:1";
-        made->sites[i].phase = dice(2) ? "forward" : "";
-        made->sites[i].role = (enum mt_role)dice(MT_ROLE_COUNT);
+        made->sites[i].label = labels[high_below(4)];
+        made->sites[i].label_a = high_below(5) ? NULL : "forward old.py:1";
+        made->sites[i].phase = high_below(2) ? "forward" : "";
+        made->sites[i].role = (enum mt_role)high_below(MT_ROLE_COUNT);
         fill_row(&made->sites[i], scale, 0);
     }
     qsort(made->sites, sites, sizeof *made->sites, by_change);
     for (uint32_t side = 0; side < 2; side++) {
         made->answers[side].instant.bytes.reserved =
-            made->answers[side].instant.bytes.allocated + dice(scale);
+            made->answers[side].instant.bytes.allocated + high_below(scale);
         made->answers[side].instant.phase = MT_NO_PHASE;
-        made->answers[side].instant.step = (int64_t)dice(9);
+        made->answers[side].instant.step = (int64_t)high_below(9);
         made->devices[side].answer = &made->answers[side];
         made->reports[side].name = side ? "new_run" : "base_run";
         made->reports[side].roles_inferred = true;
@@ -204,8 +199,9 @@ TEST(waterfall_and_table_close)
     struct made made;
 
     for (uint32_t round = 0; round < 60; round++) {
-        uint64_t scale = UINT64_C(1) << (1 + dice(44)), base = dice(3) ? 0 : scale * 60;
-        uint32_t roles = 1 + (uint32_t)dice(MT_ROLE_COUNT), sites = (uint32_t)dice(MAX_SITES);
+        uint64_t scale = UINT64_C(1) << (1 + high_below(44)), base = high_below(3) ? 0 : scale * 60;
+        uint32_t roles = 1 + (uint32_t)high_below(MT_ROLE_COUNT),
+                 sites = (uint32_t)high_below(MAX_SITES);
 
         make(&made, scale, base, roles, sites);
         for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {

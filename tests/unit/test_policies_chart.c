@@ -15,12 +15,7 @@ static const struct mt_known_size cards[] = {{"one with 12 GB", UINT64_C(1261646
                                              {"one with 80 GB", UINT64_C(84943715041)},
                                              {NULL, 0}};
 
-static uint64_t seed = 17;
-
-static uint64_t dice(uint64_t below)
-{
-    return (dice_linear(&seed) >> 20) % below;
-}
+static uint64_t random_state = 17;
 
 static void add_row(struct mt_policy_table *table, const char *policy, uint64_t requested,
                     uint64_t allocated, uint64_t reserved, uint64_t fit)
@@ -48,8 +43,8 @@ static void begin(struct mt_policy_table *table)
 
 static void fill_random(struct mt_policy_table *table)
 {
-    uint64_t requested = UINT64_C(1) << dice(44), allocated, reserved;
-    uint32_t count = 1 + (uint32_t)dice(dice(4) ? 8 : MT_MAX_POLICY_ROWS), i;
+    uint64_t requested = UINT64_C(1) << high_below(44), allocated, reserved;
+    uint32_t count = 1 + (uint32_t)high_below(high_below(4) ? 8 : MT_MAX_POLICY_ROWS), i;
     char name[80];
 
     begin(table);
@@ -58,17 +53,17 @@ static void fill_random(struct mt_policy_table *table)
                                             "bfc:limit=%u", "x%u"};
 
         snprintf(name, sizeof name, i % 3 == 0 ? names[0] : i % 3 == 1 ? names[1] : names[2], i);
-        allocated = requested + dice(requested / 4 + 1);
-        reserved = allocated + dice(dice(3) ? requested / 2 + 1 : requested * 8);
+        allocated = requested + high_below(requested / 4 + 1);
+        reserved = allocated + high_below(high_below(3) ? requested / 2 + 1 : requested * 8);
         add_row(table, name, requested, allocated, reserved,
-                dice(6) ? requested + dice(reserved * 2 - requested + 1) : 0);
-        table->rows[i].fit.policy_exact = dice(3) > 0;
+                high_below(6) ? requested + high_below(reserved * 2 - requested + 1) : 0);
+        table->rows[i].fit.policy_exact = high_below(3) > 0;
         table->rows[i].fit.policy_doubt = "its rules were read off, not read";
-        table->rows[i].what = dice(2) ? "what somebody calls it, with many words" : "";
-        table->rows[i].fit.smaller_fit_bytes = dice(4) ? 0 : requested;
-        table->rows[i].fit.recorded_ooms = dice(5) == 0;
+        table->rows[i].what = high_below(2) ? "what somebody calls it, with many words" : "";
+        table->rows[i].fit.smaller_fit_bytes = high_below(4) ? 0 : requested;
+        table->rows[i].fit.recorded_ooms = high_below(5) == 0;
     }
-    table->rows[0].is_own = dice(4) > 0;
+    table->rows[0].is_own = high_below(4) > 0;
     assert_int_equal(mt_policy_table_finish(table, NULL), MT_OK);
 }
 

@@ -11,15 +11,10 @@
 enum { MAX_POINTS = 4096 };
 
 static struct mt_search search;
-static uint64_t seed = 7;
+static uint64_t random_state = 7;
 static uint64_t needs[MAX_POINTS]; /* 0: the point fails */
 static uint64_t amounts[2][64];
 static size_t evaluated;
-
-static uint64_t dice(uint64_t below)
-{
-    return (dice_linear(&seed) >> 20) % below;
-}
 
 static size_t axis(size_t count, bool is_searched)
 {
@@ -125,7 +120,7 @@ static void fill_monotone(void)
     size_t at[MT_MAX_SEARCH_AXES];
 
     for (size_t i = 0; i < MAX_POINTS; i++)
-        of_combination[i] = dice(4000);
+        of_combination[i] = high_below(4000);
     for (size_t i = 0; i < search.point_count; i++) {
         uint64_t list = 0, base = 1000;
 
@@ -147,15 +142,15 @@ TEST(a_search_finds_what_the_grid_has)
 
     for (int round = 0; round < 300; round++) {
         begin();
-        axis(1 + dice(40), true);
-        if (dice(2))
-            axis(1 + dice(4), false);
-        if (dice(3) == 0)
-            axis(1 + dice(5), dice(2));
-        cards(1 + dice(5), 1000 + dice(3000), 1 + dice(2000));
+        axis(1 + high_below(40), true);
+        if (high_below(2))
+            axis(1 + high_below(4), false);
+        if (high_below(3) == 0)
+            axis(1 + high_below(5), high_below(2));
+        cards(1 + high_below(5), 1000 + high_below(3000), 1 + high_below(2000));
         mt_search_init(&search);
         for (size_t i = 0; i < search.combination_count; i++)
-            search.combinations[i].devices = 1 + dice(3);
+            search.combinations[i].devices = 1 + high_below(3);
         fill_monotone();
         run(SIZE_MAX);
         for (size_t card = 0; card < search.card_count; card++)

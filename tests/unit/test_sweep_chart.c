@@ -13,15 +13,10 @@ static const struct mt_chart_options sizes[] = {{.width = 0},
                                                 {.width = 2000, .height = 500},
                                                 {.width = 1000, .height = 1200}};
 
-static uint64_t seed = 23;
+static uint64_t random_state = 23;
 static struct mt_sweep_run runs[MT_MAX_SWEEP_RUNS];
 static struct mt_sweep sweep;
 static char texts[MT_MAX_SWEEP_RUNS][40];
-
-static uint64_t dice(uint64_t below)
-{
-    return (dice_linear(&seed) >> 20) % below;
-}
 
 static void fill_result(struct mt_sweep_result *result, uint64_t scale)
 {
@@ -30,35 +25,37 @@ static void fill_result(struct mt_sweep_result *result, uint64_t scale)
                                                      MT_SWEEP_TIMED_OUT,     MT_SWEEP_NOT_RUN};
 
     memset(result, 0, sizeof *result);
-    result->outcome = outcomes[dice(MT_ARRAY_LEN(outcomes))];
+    result->outcome = outcomes[high_below(MT_ARRAY_LEN(outcomes))];
     result->is_measured = result->outcome != MT_SWEEP_NOT_RUN;
     for (int role = 0; role < MT_ROLE_COUNT && result->is_measured; role++) {
-        result->role_bytes[role] = dice(3) ? dice(scale) : 0;
+        result->role_bytes[role] = high_below(3) ? high_below(scale) : 0;
         result->allocated_peak_bytes += result->role_bytes[role];
     }
-    result->reserved_peak_bytes = result->allocated_peak_bytes + (dice(3) ? dice(scale) : 0);
+    result->reserved_peak_bytes =
+        result->allocated_peak_bytes + (high_below(3) ? high_below(scale) : 0);
     result->has_need = result->outcome == MT_SWEEP_FINISHED;
     result->card.allocator_bytes = result->reserved_peak_bytes;
-    if (dice(2)) /* without a limit it reserved more */
+    if (high_below(2)) /* without a limit it reserved more */
         result->card.allocator_bytes = result->allocated_peak_bytes;
-    result->card.bytes = result->card.allocator_bytes + dice(MT_GIB);
-    result->card.cuda_from = dice(2) ? MT_CUDA_TABLE : MT_CUDA_ASSUMED;
+    result->card.bytes = result->card.allocator_bytes + high_below(MT_GIB);
+    result->card.cuda_from = high_below(2) ? MT_CUDA_TABLE : MT_CUDA_ASSUMED;
 }
 
 static void fill_random(void)
 {
-    uint64_t scale = UINT64_C(1) << (4 + dice(34));
+    uint64_t scale = UINT64_C(1) << (4 + high_below(34));
 
     memset(&sweep, 0, sizeof sweep);
     sweep.runs = runs;
-    sweep.card = &mt_cards[dice(5)];
+    sweep.card = &mt_cards[high_below(5)];
     sweep.memory_bytes = sweep.card->memory_bytes;
     sweep.names[0] = "batch";
     sweep.names[1] = "a_rather_long_name_of_32_bytes_x";
-    sweep.name_count = 1 + dice(2);
-    sweep.run_count = 1 + dice(dice(3) ? 9 : MT_MAX_SWEEP_RUNS);
+    sweep.name_count = 1 + high_below(2);
+    sweep.run_count = 1 + high_below(high_below(3) ? 9 : MT_MAX_SWEEP_RUNS);
     for (size_t i = 0; i < sweep.run_count; i++) {
-        snprintf(texts[i], sizeof texts[i], dice(2) ? "%zu" : "a value such as nobody has %zu", i);
+        snprintf(texts[i], sizeof texts[i],
+                 high_below(2) ? "%zu" : "a value such as nobody has %zu", i);
         sweep.runs[i].values[0] = sweep.runs[i].values[1] = sweep.runs[i].label = texts[i];
         fill_result(&sweep.runs[i].result, scale);
     }

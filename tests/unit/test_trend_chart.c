@@ -11,12 +11,7 @@
 #include "units.h"
 #include "util.h"
 
-static uint64_t seed = 5;
-
-static uint64_t dice(uint64_t below)
-{
-    return (dice_linear(&seed) >> 20) % below;
-}
+static uint64_t random_state = 5;
 
 struct made {
     struct mt_report report;
@@ -66,10 +61,10 @@ static void make(struct made *made, const struct shape *shape)
         phase->cut = shape->cut && i + 1 == shape->steps;
         step->phase = (int32_t)i;
         step->exit.allocated =
-            shape->level + shape->slope * i + (shape->noise ? dice(shape->noise) : 0);
-        step->peak.allocated = step->exit.allocated + (shape->peak ? dice(shape->peak) : 0);
-        if (shape->random && dice(3) == 0)
-            step->exit.allocated = dice(step->peak.allocated + 1);
+            shape->level + shape->slope * i + (shape->noise ? high_below(shape->noise) : 0);
+        step->peak.allocated = step->exit.allocated + (shape->peak ? high_below(shape->peak) : 0);
+        if (shape->random && high_below(3) == 0)
+            step->exit.allocated = high_below(step->peak.allocated + 1);
         step->peak.reserved = mt_round_up(step->peak.allocated, 2 * MT_MIB);
     }
     if (!shape->grows)
@@ -247,16 +242,16 @@ TEST(anything_can_be_drawn)
     struct made made;
 
     for (size_t i = 0; i < 60; i++) {
-        struct shape shape = {.steps = 1 + (uint32_t)dice(i % 5 == 0 ? 300 : 20),
-                              .level = dice(2) ? UINT64_C(1) << dice(46) : 0,
-                              .slope = UINT64_C(1) << dice(34),
-                              .noise = UINT64_C(1) << dice(40),
-                              .peak = UINT64_C(1) << dice(44),
+        struct shape shape = {.steps = 1 + (uint32_t)high_below(i % 5 == 0 ? 300 : 20),
+                              .level = high_below(2) ? UINT64_C(1) << high_below(46) : 0,
+                              .slope = UINT64_C(1) << high_below(34),
+                              .noise = UINT64_C(1) << high_below(40),
+                              .peak = UINT64_C(1) << high_below(44),
                               .grows = i % 2,
                               .random = true,
-                              .cut = dice(2),
-                              .first_number = i % 7 == 0 ? -5 : (int64_t)dice(100000),
-                              .number_step = (uint32_t)dice(4)};
+                              .cut = high_below(2),
+                              .first_number = i % 7 == 0 ? -5 : (int64_t)high_below(100000),
+                              .number_step = (uint32_t)high_below(4)};
         make(&made, &shape);
         for (size_t j = 0; j < MT_ARRAY_LEN(sizes); j++) {
             draw(&drawing, &made, &sizes[j]);
