@@ -239,9 +239,9 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
 /* Whether a second thread decodes the next batches of a long reading, as soon as the symbols are
- * complete. It starts with a later call of mt_source_next and ends with the reading, or here. Until
- * then, `integrity` is not valid, and only mt_source_next and mt_source_rewind may be called.
- * Costs the memory of three batches. */
+ * complete. It starts with a later call of mt_source_next and ends with the reading, or here: then
+ * rewind, because batches that it decoded are gone. Until then, `integrity` is not valid, and only
+ * functions of this header may be called. Costs the memory of three batches. */
 void mt_source_read_ahead(struct mt_source *source, bool ahead);
 
 /* Returns the share of the input that this pass has read, 0 to 1. */

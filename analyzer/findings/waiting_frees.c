@@ -170,7 +170,7 @@ static enum mt_status find(struct mt_finding_search *search)
     enum mt_status status;
 
     if (analysis->report->what_if || !header->has_free_requested || !header->has_free_completed ||
-        analysis->source->integrity.events_dropped || peak->then.active <= peak->then.allocated ||
+        analysis->report->integrity.events_dropped || peak->then.active <= peak->then.allocated ||
         !mt_finding_matters(peak->then.active - peak->then.allocated, peak->then.active))
         return MT_OK;
     mt_alloc_log_rewind(reading.log);

@@ -87,7 +87,7 @@ static uint64_t peak_event(const struct mt_analysis *analysis, uint32_t slot,
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
 
-    if (window->phase != MT_NO_PHASE && (uint32_t)window->phase < device->use_capacity)
+    if (window->phase != MT_NO_PHASE)
         return device->uses[window->phase].peak_allocated_event;
     return mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0)->event;
 }

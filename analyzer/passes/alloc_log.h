@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct mt_alloc_log {
-    struct mt_block_units units; /* or a mark for other sizes */
+    struct mt_block_units units; /* of 512 bytes, or a mark for other sizes */
     uint8_t *roles;              /* roles.h, final when the block is freed */
     uint64_t count;
     size_t capacity;

@@ -408,6 +408,7 @@ void mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
         free(lives->lives); /* no finding reads a part of them */
         lives->lives = NULL;
         lives->count = 0;
+        lives->capacity = 0;
         return;
     }
     mt_grow_to(&lives->lives, &lives->capacity, (size_t)lives->count + 1, sizeof *lives->lives);

@@ -169,7 +169,7 @@ static void note_equal_limits(struct mt_lane *lane)
                                        result->same_until_bytes > device->limit_bytes));
 }
 
-static void close_lane(struct mt_lane *lane, const struct mt_source *source)
+static void close_lane(struct mt_lane *lane, const struct mt_source *source, bool at_end)
 {
     if (!lane)
         return;
@@ -184,7 +184,8 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source)
     lane->result->address_ties = mt_device_open_ties(&lane->device);
     lane->result->restores.segments_unwatched = lane->tracks.segments_left_out;
     mt_lane_set_plan(lane);
-    lane->result->verify.events_missing = source->integrity.events_dropped;
+    if (at_end)
+        lane->result->verify.events_missing = source->integrity.events_dropped;
     mt_verify_finish(&lane->result->verify, &source->header);
     mt_device_release(&lane->device);
     mt_live_release(&lane->live);
@@ -462,7 +463,7 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
             compare_end(replay->lanes[i], source);
         if (replay->watching && replay->lanes[i])
             replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
-        close_lane(replay->lanes[i], source);
+        close_lane(replay->lanes[i], source, replay->window->at_end);
         replay->lanes[i] = NULL;
     }
     replay->window = NULL;

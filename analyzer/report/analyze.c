@@ -556,7 +556,6 @@ static enum mt_status read_blocks(struct mt_analysis *analysis)
     }
     if (status && status != MT_END)
         return status;
-    analysis->source->integrity = analysis->source->whole_integrity;
     mt_live_blocks_finish(holders);
     mt_readings_hold(&analysis->readings, mt_live_blocks_bytes(holders));
     return MT_OK;
@@ -659,6 +658,8 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     if (options->progress.tell)
         source->watch = (struct mt_source_watch){tell_progress, &analysis};
     status = run_passes(&analysis);
+    if (!status) /* the last reading may have ended early */
+        source->integrity = source->whole_integrity;
     source->watch = watch;
     if (status && !analysis.error->status)
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));

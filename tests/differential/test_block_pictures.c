@@ -226,6 +226,21 @@ TEST(the_upper_edge_is_what_is_reserved)
     }
 }
 
+/* Also of a step that does not have the peak of the run. */
+TEST(the_peak_of_the_step_is_shown)
+{
+    const struct mt_window_request window = {.has_step = true, .step = 3};
+    struct capture loaded = load("gpt_default", &window);
+    const struct mt_device_report *device = &loaded.report->devices[0];
+    const struct mt_blocks *blocks = device->blocks;
+    const uint64_t peak = device->phase_uses[blocks->phase].peak_allocated_event;
+
+    assert_int_not_equal(peak, device->allocated_peak.event);
+    assert_int_equal(blocks->around.begin_event, peak - MT_BLOCKS_AROUND);
+    assert_int_equal(blocks->around.end_event, peak + MT_BLOCKS_AROUND);
+    capture_close(&loaded);
+}
+
 TEST(tiles_show_idle_bytes)
 {
     struct capture loaded = load("gpt_split64", NULL);

@@ -1,6 +1,10 @@
 /* How the readings of a source, and their events, are charged to the parts of an analysis. */
 #include "cmocka_all.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <string.h>
 
 #include "analysis.h"
@@ -154,6 +158,27 @@ TEST(blocks_end_with_the_last_instant)
     assert_int_equal(whole, 64944);
     assert_true(capture.source->integrity.closed);
     capture_close(&capture);
+}
+
+/* Also if a second thread reads ahead: from the second frame on. The file lacks its last bytes. */
+TEST(blocks_that_end_early_hide_no_damage)
+{
+    const struct mt_question question = {.at = MT_AT_EVENT, .value = 40000};
+    const struct mt_analyze_options options = {.question = &question};
+    char path[] = "/tmp/memtrace-cut-XXXXXX", bytes[1 << 18];
+    const int from = open(capture_path("recorded", "vllm", ".trace.zst"), O_RDONLY);
+    const int to = mkstemp(path);
+    const ssize_t length = read(from, bytes, sizeof bytes);
+    struct capture capture;
+
+    assert_in_range(length, 100000, sizeof bytes - 1);
+    assert_int_equal(write(to, bytes, (size_t)length - 8), length - 8);
+    capture = capture_analyze(path, &options);
+    assert_true(capture.source->integrity.cut);
+    capture_close(&capture);
+    close(from);
+    close(to);
+    unlink(path);
 }
 
 int main(void)

@@ -147,6 +147,7 @@ TEST(reading_ahead_shows_the_same)
     program.source.ops = &ops;
     program.source.input_bytes = LONG_EVENTS;
     program.source.symbols_complete = true;
+    test_threads_made = 0;
     for (size_t i = 0; i < 4 * sizeof stops / sizeof *stops; i++) {
         program.source.header.never_refused = i & 1; /* fails before the end */
         read_long(&program.source, stops[i / 4], false, alone);
@@ -155,6 +156,7 @@ TEST(reading_ahead_shows_the_same)
         test_has_no_threads = false;
         assert_memory_equal(alone, ahead, sizeof alone);
     }
+    assert_int_equal(test_threads_made, 6); /* of the three longest readings, whole or not */
     memory_source_release(&program);
     free(events);
 }

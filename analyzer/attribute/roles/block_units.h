@@ -27,7 +27,8 @@ void mt_block_units_add(struct mt_block_units *units, uint32_t size_units);
 void mt_block_units_unpack(struct mt_block_units *units, uint64_t allocation);
 
 /* Returns the size of the block of an allocation below units->count. O(1) if its chunk is the last
- * one or the one that was read last, otherwise O(chunk): ask in ascending or descending order. */
+ * one or the one that was read last, otherwise O(chunk): request sizes in
+ * ascending or descending order. */
 static inline uint32_t mt_block_units_at(struct mt_block_units *units, uint64_t allocation)
 {
     const uint64_t chunk = allocation / MT_BLOCK_UNITS_CHUNK;

@@ -50,13 +50,14 @@ struct mt_feed {
     size_t start_length, start_at;
 
     /* mt_feed_next: a ring of pieces. The first is made when it is needed. If the file is regular
-     * and larger than RAW_BYTES, a thread makes the others ahead of their use. (Reading a pipe can
-     * wait for another program without end, and nothing could end such a thread.) */
+     * and more than RAW_BYTES of it are left, a thread makes the others ahead of their use.
+     * (Reading a pipe can wait for another program without end, and nothing could end such a
+     * thread.) */
     struct piece pieces[PIECES];
     const struct piece *piece; /* the caller's; NULL = none so far */
     uint64_t made, taken;      /* numbers of pieces */
     bool has_thread, is_unwanted;
-    pthread_t thread;       /* the fields above the ring are its own */
+    pthread_t thread;       /* nobody else writes the fields above the ring */
     pthread_mutex_t lock;   /* protects made, taken, is_unwanted */
     pthread_cond_t changed; /* one of them did */
 };
@@ -332,9 +333,10 @@ static struct piece *next_piece(struct mt_feed *feed)
 enum mt_status mt_feed_next(struct mt_feed *feed, size_t left, const unsigned char **bytes,
                             size_t *length, struct mt_error *error)
 {
-    const struct piece *last = feed->piece, *next = next_piece(feed);
+    const struct piece *last = feed->piece, *next;
 
     MT_ASSERT(left <= MT_FEED_LEFT_BYTES && (!last || last->length));
+    next = next_piece(feed);
     if (next->status && error)
         *error = next->error;
     if (left && next->room)
