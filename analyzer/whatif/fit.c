@@ -444,7 +444,8 @@ struct baseline {
     uint64_t unplaced[MT_MAX_DEVICES];
     bool has_failed[MT_MAX_DEVICES]; /* a request that no limit can serve */
     uint64_t retries[MT_MAX_DEVICES], lost_segments[MT_MAX_DEVICES];
-    bool needs_replay; /* the replay of the run had a limit or inferred pools */
+    /* The replay of the run had a limit, or tried requests that the run was refused. */
+    bool needs_replay;
 };
 
 /* The run ended with the refusals after which it made no requests. */
@@ -507,7 +508,7 @@ static void note_retries(const struct mt_replay_summary *run, struct baseline *b
 
         baseline->retries[result->device] = result->counters.retries;
         baseline->lost_segments[result->device] = result->pools_inferred;
-        baseline->needs_replay |= result->limit_bytes > 0;
+        baseline->needs_replay |= result->limit_bytes > 0 || baseline->ooms[result->device] > 0;
     }
 }
 
@@ -551,7 +552,6 @@ static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baselin
         status = mt_replay_run(fit->trials.source, &fit->trials.replay, &observer, fit->scratch,
                                fit->error);
     }
-    fit->trials.at_end = true;
     memcpy(fit->trials.died_at, baseline->died_at, sizeof fit->trials.died_at);
     memcpy(summary->policy, fit->scratch->policy, sizeof summary->policy);
     for (size_t i = 0; status == MT_OK && i < fit->scratch->device_count; i++) {
@@ -576,17 +576,6 @@ static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baselin
         keep_unlimited(&fit->trials, baseline, from);
     }
     return status;
-}
-
-/* Damage of the input is known only after a complete pass. */
-static enum mt_status read_to_the_end(struct mt_source *source, struct mt_error *error)
-{
-    struct mt_event_batch batch;
-    enum mt_status status = mt_source_rewind(source, error);
-
-    while (status == MT_OK)
-        status = mt_source_next(source, &batch, error);
-    return status == MT_END ? MT_OK : status;
 }
 
 static enum mt_status search_all(struct fit *fit, struct search *searches)
@@ -615,7 +604,6 @@ static enum mt_status explain(struct fit *fit, const struct mt_replay_options *r
 {
     struct mt_replay_options with = *replay;
 
-    fit->trials.at_end = false;
     with.limit_bytes = mt_max_u64(limit_bytes, 1);
     return mt_fit_failure_find(fit->trials.source, &with, result->device, result->died_at,
                                fit->scratch, &fit->summary->arena, failure, fit->error);
@@ -669,8 +657,8 @@ static enum mt_status run(struct fit *fit)
         status = replay_unlimited(fit, baseline);
     if (status == MT_OK)
         status = run_searches(fit, searches, baseline);
-    if (status == MT_OK && !fit->trials.at_end)
-        status = read_to_the_end(fit->trials.source, fit->error);
+    if (status == MT_OK) /* the last reading may have ended early */
+        fit->trials.source->integrity = fit->trials.source->whole_integrity;
     free(fit->scratch);
     free(searches);
     free(baseline);

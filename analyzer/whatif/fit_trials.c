@@ -378,10 +378,8 @@ enum mt_status mt_fit_trials_read(struct mt_fit_trials *trials, struct mt_error 
     status = mt_source_rewind(trials->source, error);
     if (status == MT_OK)
         status = mt_replay_run_together(trials->source, jobs, count, NULL, error);
-    trials->at_end = false;
     for (size_t i = 0; i < count && status == MT_OK; i++) {
         keep(&trials->wanted[i], &summaries[i]);
-        trials->at_end |= !trials->wanted[i].failed;
         trials->known[trials->known_count++] = trials->wanted[i];
     }
     trials->wanted_count = 0;

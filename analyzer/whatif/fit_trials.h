@@ -35,7 +35,6 @@ struct mt_fit_trials {
     struct mt_fit_trial wanted[MT_FIT_TOGETHER]; /* in the next reading */
     size_t wanted_count;
     uint64_t readings;
-    bool at_end; /* the last reading reached the end of the source */
 };
 
 void mt_fit_trials_release(struct mt_fit_trials *trials);

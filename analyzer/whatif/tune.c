@@ -47,7 +47,7 @@ struct search {
     size_t replays;
     uint64_t refused;              /* requests that fail without any limit, not due to a setting */
     bool stopped;                  /* the last reading did not reach the end */
-    struct mt_replay_summary *run; /* of the run's own setting without a limit, or NULL */
+    struct mt_replay_summary *run; /* of the run's own setting without a given limit, or NULL */
 };
 
 /* A replay of a new row. It stops when a finished row beats it. */
@@ -162,8 +162,10 @@ static enum mt_status try_waiting(struct search *search)
     struct mt_replay_job jobs[TOGETHER];
     const size_t count = search->waiting;
     const uint64_t limit = search->options->limit_bytes;
-    enum mt_status status = MT_OK;
+    enum mt_status status;
 
+    if (!count)
+        return MT_OK;
     for (size_t i = 0; i < count; i++) {
         struct attempt *new = &attempts[i];
 
@@ -175,11 +177,10 @@ static enum mt_status try_waiting(struct search *search)
         jobs[i] =
             (struct mt_replay_job){&new->options, limit ? NULL : &new->observer, new->summary};
     }
-    if (count)
-        status = mt_source_rewind(search->source, search->error);
-    if (count && status == MT_OK)
+    status = mt_source_rewind(search->source, search->error);
+    if (status == MT_OK)
         status = mt_replay_run_together(search->source, jobs, count, NULL, search->error);
-    search->stopped = count > 0;
+    search->stopped = true;
     for (size_t i = 0; i < count; i++) {
         uint64_t failed = 0;
 

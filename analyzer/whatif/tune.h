@@ -49,7 +49,7 @@ struct mt_tune_summary {
 };
 #define MT_TUNE_CURRENT SIZE_MAX
 
-/* Makes hundreds of passes over the source, from the start. MT_ERR_UNSUPPORTED if the trace has no
+/* Makes dozens of passes over the source, from the start. MT_ERR_UNSUPPORTED if the trace has no
  * requests to an allocator like PyTorch's, or if the run's setting cannot be simulated. */
 enum mt_status mt_tune_run(struct mt_source *source, const struct mt_tune_options *options,
                            struct mt_tune_summary *summary, struct mt_error *error) MT_MUST_USE;

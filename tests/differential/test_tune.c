@@ -203,6 +203,42 @@ TEST(a_setting_serves_in_every_order)
     }
 }
 
+/* A source that shows at its end that it was cut, as a trace without its last bytes does. */
+static const struct mt_source_ops *whole_ops;
+
+static enum mt_status next_until_cut(struct mt_source *source, struct mt_event_batch *batch,
+                                     struct mt_error *error)
+{
+    enum mt_status status = whole_ops->next(source, batch, error);
+
+    source->integrity.cut |= status == MT_END;
+    return status;
+}
+
+static enum mt_status rewind_cut(struct mt_source *source, struct mt_error *error)
+{
+    source->integrity.cut = false;
+    return whole_ops->rewind(source, error);
+}
+
+/* The last settings stop early, and nothing is replayed after them. */
+TEST(settings_that_stop_early_hide_no_damage)
+{
+    const struct mt_tune_options options = {0, false, NULL, NULL};
+    struct mt_source *source = open_capture("gpt_expandable");
+    struct mt_source_ops ops = *source->ops;
+    struct mt_error error = {0};
+
+    whole_ops = source->ops;
+    ops.next = next_until_cut;
+    ops.rewind = rewind_cut;
+    source->ops = &ops;
+    assert_int_equal(mt_tune_run(source, &options, &summary, &error), MT_OK);
+    assert_int_equal(summary.best, MT_TUNE_CURRENT);
+    assert_true(source->integrity.cut);
+    mt_source_close(source);
+}
+
 int main(void)
 {
     return run_tests_of_file(NULL, NULL);

@@ -27,6 +27,7 @@ static enum mt_status memory_source_next(struct mt_source *source, struct mt_eve
     memcpy(self->copy, self->events + self->at, batch->count * sizeof *self->copy);
     batch->events = self->copy;
     self->at += batch->count;
+    source->integrity.events_read = self->at;
     return MT_OK;
 }
 
