@@ -237,6 +237,7 @@ class Actions(check_report.Check):
         self.load(self.trace, page, before["hash"],
                   [source["device"] for source in document(page)["devices"]].index(self.device))
         after = self.state()
+        # An instant has no change; the attribute keeps that of an earlier range.
         unseen = {"tip", "scrolled"} | ({"change"} if len(set(before["range"] or ())) == 1 else set())
         for key in before.keys() - unseen:
             self.expect(before[key] == after[key],

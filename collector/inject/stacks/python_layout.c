@@ -50,8 +50,9 @@ bool mt_python_memory_works(void)
 
 #define NONE MT_PYTHON_ABSENT
 
-/* A release that does not publish its offsets. It has the same ones of objects, bytes and texts as
- * the others; qualified names and copies of code came later. */
+/* A release that does not publish its offsets. All have the same offsets of the type of an object,
+ * of bytes, and of the length and state of a text. Before 3.11 the plain name is also the qualified
+ * one. Copies of code came later. */
 #define RELEASE(release, kind, thread, cframe, previous, code, at, owner, line, file, plain, name, \
                 table, bytes, number, ascii, wide)                                                 \
     {                                                                                              \
