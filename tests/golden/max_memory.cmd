@@ -13,7 +13,7 @@ rm -f t.svg
 MEMTRACE_MAX_MEMORY=600KiB memtrace info $trace
 MEMTRACE_MAX_MEMORY=600KiB memtrace info --max-memory 100MiB $trace >out
 echo "$?"
-for kib in 600 2500; do # for none of the two, and for the first
+for kib in 600 3300; do # for none of the two, and for the first
     memtrace diff --max-memory ${kib}KiB captures/leak.pickle.zst $trace
 done
 memtrace analyze $trace --base captures/leak.pickle.zst --max-regression 2% --max-memory 600KiB
