@@ -537,6 +537,10 @@ static enum mt_status find_least_limit(struct mt_one_replay *leader, const struc
     lane = leader->lanes[event.device];
     if (status != MT_OK || lane->served_ahead || (mt_event_is_segment(&event) && lane->group_open))
         return status;
+    if (event.kind == MT_EVENT_ALLOC && mt_live_find(&lane->live, event.addr)) {
+        *least_bytes = UINT64_MAX; /* its lost free comes first, and changes what is found */
+        return MT_OK;
+    }
     status = find_request(leader, &event, &request, &in_pool, error);
     if (in_pool)
         *least_bytes = UINT64_MAX;
