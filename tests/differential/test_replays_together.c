@@ -1,4 +1,5 @@
-/* Compares replays that share one reading of real traces with the same replays one by one. */
+/* Compares replays that share one reading with the same replays one by one, for real traces and for
+ * random programs. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -6,40 +7,60 @@
 #include <string.h>
 
 #include "../unit/memory_source.h"
+#include "dice.h"
 #include "grow.h"
 #include "import.h"
 #include "replay.h"
 #include "util.h"
 
-static const struct mt_replay_options replays[] = {
-    {.policy = "pytorch:"},
-    {.policy = "pytorch", .limit_bytes = 512 * MT_MIB, .no_inferred_pools = true},
-    {.policy = "pytorch:expandable_segments:True", .verify = true},
-    {.policy = "bfc", .limit_bytes = 200 * MT_MIB},
-    {.policy = "recorded", .no_inferred_limit = true, .no_inferred_pools = true},
-    /* These share their beginning (one_replay.h): the next four also with the second one. */
-    {.policy = "pytorch", .limit_bytes = 100 * MT_MIB, .no_inferred_pools = true},
-    {.policy = "pytorch", .limit_bytes = 4500 * MT_MIB, .no_inferred_pools = true},
-    {.policy = "pytorch", .limit_bytes = 4676 * MT_MIB, .no_inferred_pools = true},
-    {.policy = "pytorch", .limit_bytes = 64 * MT_GIB, .no_inferred_pools = true},
-    {.policy = "pytorch:expandable_segments:True", .limit_bytes = 200 * MT_MIB},
-    {.policy = "pytorch:expandable_segments:True", .limit_bytes = 4400 * MT_MIB},
-    {.policy = "pytorch:max_split_size_mb:64", .limit_bytes = 4800 * MT_MIB, .blind = true},
-    {.policy = "pytorch:max_split_size_mb:64", .limit_bytes = 4600 * MT_MIB, .blind = true},
-    /* These do not, because garbage collection computes with the limit. */
-    {.policy = "pytorch:garbage_collection_threshold:0.5", .limit_bytes = 4800 * MT_MIB},
-    {.policy = "pytorch:garbage_collection_threshold:0.5", .limit_bytes = 8000 * MT_MIB},
+struct job {
+    struct mt_replay_options options;
+    uint64_t most_events; /* after which the observer stops; 0 = it does not */
+};
+
+/* A replay may follow one before it (one_replay.h), if that has the larger limit. */
+static const struct job jobs_of_captures[] = {
+    {.options = {.policy = "pytorch:"}},
+    {{.policy = "pytorch", .limit_bytes = 64 * MT_GIB, .no_inferred_pools = true}, 500},
+    {{.policy = "pytorch", .limit_bytes = 4676 * MT_MIB, .no_inferred_pools = true}, 700},
+    {.options = {.policy = "pytorch", .limit_bytes = 4500 * MT_MIB, .no_inferred_pools = true}},
+    {.options = {.policy = "pytorch", .limit_bytes = 1200 * MT_MIB, .no_inferred_pools = true}},
+    {.options = {.policy = "pytorch", .limit_bytes = 512 * MT_MIB, .no_inferred_pools = true}},
+    {.options = {.policy = "pytorch", .limit_bytes = 100 * MT_MIB, .no_inferred_pools = true}},
+    {.options = {.policy = "pytorch:expandable_segments:True", .verify = true}},
+    {.options = {.policy = "pytorch:expandable_segments:True", .limit_bytes = 4800 * MT_MIB}},
+    {{.policy = "pytorch:expandable_segments:True", .limit_bytes = 4400 * MT_MIB}, 300},
+    {.options = {.policy = "pytorch:expandable_segments:True", .limit_bytes = 1000 * MT_MIB}},
+    {.options = {.policy = "pytorch:expandable_segments:True", .limit_bytes = 200 * MT_MIB}},
+    {.options = {.policy = "bfc", .limit_bytes = 200 * MT_MIB}},
+    {.options = {"pytorch:max_split_size_mb:64", .limit_bytes = 4800 * MT_MIB, .blind = true}},
+    {.options = {"pytorch:max_split_size_mb:64", .limit_bytes = 4600 * MT_MIB, .blind = true}},
+    {.options = {"pytorch:max_split_size_mb:64", .limit_bytes = 900 * MT_MIB, .blind = true}},
+    {.options = {.policy = "recorded", .no_inferred_limit = true, .no_inferred_pools = true}},
+    /* These share nothing, because garbage collection computes with the limit. */
+    {.options = {"pytorch:garbage_collection_threshold:0.5", .limit_bytes = 8000 * MT_MIB}},
+    {.options = {"pytorch:garbage_collection_threshold:0.5", .limit_bytes = 4800 * MT_MIB}},
 };
 
 enum {
-    COUNT = MT_ARRAY_LEN(replays),
-    STOPS = 1,      /* whose observer stops early */
-    STOPS_LATER = 6 /* the same, in a replay that follows it */
+    FOLLOWERS = 10,
+    FOLLOWERS_IF_GC = 5, /* if garbage collection is an option of the run: without "pytorch" */
+    EVENTS = 500,        /* of a random program */
+    SLOTS = 24,          /* its blocks */
+    PROGRAMS = 44,
+    LIMITS = 11,
+    MOST_JOBS = 72
 };
 
-/* What an observer saw. */
+/* What an observer saw. A follower and its leader have the same view. */
 struct seen {
     uint64_t events, reserved, most;
+    const struct mt_replay_view *first_view; /* at the first event of memory */
+};
+
+struct outcome {
+    struct mt_replay_summary summary;
+    struct seen seen;
 };
 
 static enum mt_status see(void *context, const struct mt_event *event,
@@ -47,6 +68,8 @@ static enum mt_status see(void *context, const struct mt_event *event,
 {
     struct seen *seen = context;
 
+    if (!seen->first_view && mt_event_is_memory(event))
+        seen->first_view = view;
     seen->reserved += event->seq * (view->counters->reserved.now / MT_MIB);
     return ++seen->events == seen->most ? MT_END : MT_OK;
 }
@@ -78,35 +101,39 @@ static void rewind_source(struct mt_source *source)
     assert_int_equal(mt_source_rewind(source, &error), MT_OK);
 }
 
-static void run_one_by_one(struct mt_source *source, struct mt_replay_summary *summaries,
-                           struct seen *seen)
+static void run_one_by_one(struct mt_source *source, const struct job *jobs, size_t count,
+                           struct outcome *outcomes)
 {
     struct mt_error error;
 
-    for (size_t i = 0; i < COUNT; i++) {
-        const struct mt_replay_observer observer = {&seen[i], see, NULL};
+    for (size_t i = 0; i < count; i++) {
+        const struct mt_replay_observer observer = {&outcomes[i].seen, see, NULL};
 
+        outcomes[i].seen.most = jobs[i].most_events;
         rewind_source(source);
-        assert_int_equal(mt_replay_run(source, &replays[i], &observer, &summaries[i], &error),
-                         MT_OK);
+        assert_int_equal(
+            mt_replay_run(source, &jobs[i].options, &observer, &outcomes[i].summary, &error),
+            MT_OK);
     }
 }
 
-static uint64_t run_together(struct mt_source *source, struct mt_replay_summary *summaries,
-                             struct seen *seen)
+static uint64_t run_together(struct mt_source *source, const struct job *jobs, size_t count,
+                             struct outcome *outcomes)
 {
-    struct mt_replay_observer observers[COUNT];
-    struct mt_replay_job jobs[COUNT];
+    struct mt_replay_observer observers[MOST_JOBS];
+    struct mt_replay_job together[MOST_JOBS];
     uint64_t events = 0;
     const struct mt_replay_listener listener = {&events, count_event};
     struct mt_error error;
 
-    for (size_t i = 0; i < COUNT; i++) {
-        observers[i] = (struct mt_replay_observer){&seen[i], see, NULL};
-        jobs[i] = (struct mt_replay_job){&replays[i], &observers[i], &summaries[i]};
+    assert_true(count <= MOST_JOBS);
+    for (size_t i = 0; i < count; i++) {
+        outcomes[i].seen.most = jobs[i].most_events;
+        observers[i] = (struct mt_replay_observer){&outcomes[i].seen, see, NULL};
+        together[i] = (struct mt_replay_job){&jobs[i].options, &observers[i], &outcomes[i].summary};
     }
     rewind_source(source);
-    assert_int_equal(mt_replay_run_together(source, jobs, COUNT, &listener, &error), MT_OK);
+    assert_int_equal(mt_replay_run_together(source, together, count, &listener, &error), MT_OK);
     return events;
 }
 
@@ -132,51 +159,62 @@ static void assert_same(const struct mt_replay_summary *one, const struct mt_rep
     }
 }
 
-static void compare(struct mt_source *source, bool two_threads)
+/* Returns how many replays followed another one at the first event of memory. */
+static size_t compare(struct mt_source *source, const struct job *jobs, size_t count,
+                      bool two_threads)
 {
-    struct mt_replay_summary *alone = calloc(COUNT, sizeof *alone),
-                             *together = calloc(COUNT, sizeof *together);
-    struct seen seen_alone[COUNT] = {{0}}, seen_together[COUNT] = {{0}};
+    struct outcome *alone = calloc(count, sizeof *alone);
+    struct outcome *together = calloc(count, sizeof *together);
     uint64_t readings, events;
+    size_t followers = 0;
 
     assert_non_null(alone);
     assert_non_null(together);
-    seen_alone[STOPS].most = seen_together[STOPS].most = 500;
-    seen_alone[STOPS_LATER].most = seen_together[STOPS_LATER].most = 700;
-    run_one_by_one(source, alone, seen_alone);
+    run_one_by_one(source, jobs, count, alone);
     assert_true(source->symbols_complete);
     source->symbols_complete = two_threads;
     readings = source->readings;
-    events = run_together(source, together, seen_together);
+    events = run_together(source, jobs, count, together);
+    source->symbols_complete = true;
     assert_int_equal(source->readings, readings + 1);
-    assert_int_equal(events, seen_alone[0].events);
-    assert_int_equal(seen_together[STOPS].events, 500);
-    assert_int_equal(seen_together[STOPS_LATER].events, 700);
-    for (size_t i = 0; i < COUNT; i++) {
-        assert_same(&alone[i], &together[i]);
-        assert_memory_equal(&seen_alone[i], &seen_together[i], sizeof seen_alone[i]);
+    assert_int_equal(events, alone[0].seen.events);
+    for (size_t i = 0; i < count; i++) {
+        assert_same(&alone[i].summary, &together[i].summary);
+        assert_int_equal(alone[i].seen.events, together[i].seen.events);
+        assert_int_equal(alone[i].seen.reserved, together[i].seen.reserved);
+        assert_true(!jobs[i].most_events || together[i].seen.events == jobs[i].most_events);
+        followers += i && together[i].seen.first_view == together[i - 1].seen.first_view;
     }
     free(alone);
     free(together);
+    return followers;
 }
 
-static void compare_file(const char *folder, const char *name)
+static void compare_capture(struct mt_source *source, size_t followers)
+{
+    for (unsigned two_threads = 0; two_threads < 2; two_threads++) {
+        size_t found =
+            compare(source, jobs_of_captures, MT_ARRAY_LEN(jobs_of_captures), two_threads);
+        assert_int_equal(found, followers);
+        rewind_source(source);
+    }
+}
+
+static void compare_file(const char *folder, const char *name, size_t followers)
 {
     struct mt_source *source = open_capture(folder, name);
 
-    compare(source, true);
-    rewind_source(source);
-    compare(source, false);
+    compare_capture(source, followers);
     mt_source_close(source);
 }
 
 TEST(side_by_side_is_one_by_one)
 {
-    compare_file("captures", "seq2seq.pickle.zst");
-    compare_file("captures", "churn_gc.pickle.zst");
-    compare_file("captures", "twogpu.pickle.zst");
-    compare_file("captures", "gpt_ring.pickle.zst");
-    compare_file("recorded", "twogpu.trace.zst");
+    compare_file("captures", "seq2seq.pickle.zst", FOLLOWERS);
+    compare_file("captures", "churn_gc.pickle.zst", FOLLOWERS_IF_GC);
+    compare_file("captures", "twogpu.pickle.zst", FOLLOWERS);
+    compare_file("captures", "gpt_ring.pickle.zst", 0); /* begins with blocks of an initial state */
+    compare_file("recorded", "twogpu.trace.zst", FOLLOWERS);
 }
 
 static size_t read_all(struct mt_source *source, struct mt_event **events)
@@ -207,11 +245,137 @@ TEST(looking_ahead_disturbs_no_other)
     mt_symbols_release(&small.source.symbols);
     small.source.symbols = source->symbols;
     small.source.header = source->header;
-    compare(&small.source, true);
-    rewind_source(&small.source);
-    compare(&small.source, false);
+    compare_capture(&small.source, FOLLOWERS_IF_GC);
     mt_source_close(source);
     free(events);
+}
+
+static struct mt_event event(uint8_t kind, uint64_t slot, uint64_t size_bytes, uint32_t stream)
+{
+    struct mt_event event = {.kind = kind, .stream = stream, .heap = 1, .size_bytes = size_bytes};
+
+    event.addr = kind == MT_EVENT_OOM ? 0 : UINT64_C(0x7f0000000000) + slot * MT_GIB;
+    event.stack = event.name = MT_NO_ID;
+    return event;
+}
+
+/* A block, which is live if it has a size. Its free may wait for a stream. */
+struct slot {
+    uint64_t size_bytes;
+    uint32_t stream;
+    bool waits;
+};
+
+/* Frees the block, or allocates it again although its free was lost. Returns how many events that
+ * takes. */
+static size_t use_slot(struct dice *dice, struct slot *slots, uint64_t at, struct mt_event *events)
+{
+    struct slot *slot = &slots[at];
+    size_t count = 0;
+
+    if (!slot->size_bytes || dice_one_in(dice, 6)) {
+        *slot = (struct slot){.stream = (uint32_t)dice_below(dice, 2)};
+        slot->size_bytes = dice_one_in(dice, 4)
+                               ? 20 * MT_MIB + dice_below(dice, MT_MIB)
+                               : 1 + dice_below(dice, MT_KIB << (6 + dice_below(dice, 11)));
+        events[0] = event(MT_EVENT_ALLOC, at, slot->size_bytes, slot->stream);
+        return 1;
+    }
+    if (!slot->waits) {
+        events[count++] = event(MT_EVENT_FREE_REQUESTED, at, slot->size_bytes, slot->stream);
+        slot->waits = dice_one_in(dice, 4);
+        if (slot->waits)
+            return count;
+    }
+    events[count++] = event(MT_EVENT_FREE_COMPLETED, at, slot->size_bytes, slot->stream);
+    slot->size_bytes = 0;
+    slot->waits = false;
+    return count;
+}
+
+/* Up to three events of segments that no allocator has. */
+static size_t add_segments(struct dice *dice, struct mt_event *events)
+{
+    static const uint8_t kinds[] = {MT_EVENT_SEGMENT_ALLOC, MT_EVENT_SEGMENT_FREE,
+                                    MT_EVENT_SEGMENT_MAP, MT_EVENT_SEGMENT_UNMAP};
+    size_t count = 1 + dice_below(dice, 3);
+
+    for (size_t i = 0; i < count; i++) {
+        uint8_t kind = kinds[dice_below(dice, MT_ARRAY_LEN(kinds))];
+        uint64_t slot = 100 + dice_below(dice, 50);
+        uint64_t size_bytes = 2 * MT_MIB * (1 + dice_below(dice, 11));
+
+        events[i] = event(kind, slot, size_bytes, (uint32_t)dice_below(dice, 2));
+    }
+    return count;
+}
+
+static size_t make_program(struct dice *dice, struct mt_event *events)
+{
+    struct slot slots[SLOTS] = {{0}};
+    size_t count = 0;
+
+    while (count + 3 < EVENTS) {
+        uint64_t what = dice_below(dice, 40), size_bytes = MT_MIB * (1 + dice_below(dice, 60));
+
+        if (what == 0)
+            events[count++] = event(MT_EVENT_EMPTY_CACHE, 0, 0, 0);
+        else if (what == 1)
+            events[count++] = event(MT_EVENT_OOM, 0, size_bytes, (uint32_t)dice_below(dice, 2));
+        else if (what < 5)
+            count += add_segments(dice, events + count);
+        else
+            count += use_slot(dice, slots, dice_below(dice, SLOTS), events + count);
+    }
+    return count;
+}
+
+/* Sums of segments are multiples of 2 MiB: every second limit is one byte below such a sum. */
+static size_t make_jobs(struct dice *dice, struct job *jobs)
+{
+    static const char *const policies[] = {
+        "pytorch",
+        "pytorch:expandable_segments:True",
+        "pytorch:max_split_size_mb:21",
+        "pytorch:expandable_segments:True,max_split_size_mb:24",
+        "pytorch:max_split_size_mb:21,max_non_split_rounding_mb:22",
+        "pytorch:garbage_collection_threshold:0.5"};
+    size_t count = 0;
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(policies); i++) {
+        uint64_t limit = 320 * MT_MIB;
+
+        jobs[count++] = (struct job){{policies[i], .limit_bytes = 4 * MT_GIB}, 0};
+        for (size_t k = 1; k < LIMITS; k++) {
+            limit -= 2 * MT_MIB * (1 + dice_below(dice, 14));
+            jobs[count++] = (struct job){{policies[i], .limit_bytes = limit - k % 2}, 0};
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        jobs[i].options.no_inferred_pools = true;
+    return count;
+}
+
+TEST(random_programs_side_by_side_are_one_by_one)
+{
+    static struct mt_event events[EVENTS];
+    static struct job jobs[MOST_JOBS];
+    size_t followers = 0;
+
+    for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
+        struct dice dice = {seed};
+        struct memory_source source;
+
+        printf("seed %u\n", (unsigned)seed);
+        fflush(stdout);
+        memory_source_init(&source, events, make_program(&dice, events), 16);
+        memory_source_heap(&source, "pytorch");
+        source.source.header.has_free_requested = true;
+        followers += compare(&source.source, jobs, make_jobs(&dice, jobs), seed % 2 == 1);
+        memory_source_release(&source);
+    }
+    printf("%u replays followed another one\n", (unsigned)followers);
+    assert_true(followers > 20 * PROGRAMS);
 }
 
 /* Each thread goes on alone after the replay of the other one has ended. */
@@ -219,6 +383,7 @@ TEST(no_thread_waits_for_one_that_ended)
 {
     struct mt_source *source = open_capture("captures", "churn_gc.pickle.zst");
     struct mt_replay_summary *summaries = calloc(2, sizeof *summaries);
+    const struct mt_replay_options options = {.policy = "pytorch:"};
     struct mt_error error;
 
     assert_non_null(summaries);
@@ -226,8 +391,8 @@ TEST(no_thread_waits_for_one_that_ended)
         struct seen seen[2] = {{.most = i ? 500 : 0}, {.most = i ? 0 : 500}};
         const struct mt_replay_observer observers[2] = {{&seen[0], see, NULL},
                                                         {&seen[1], see, NULL}};
-        const struct mt_replay_job jobs[2] = {{&replays[0], &observers[0], &summaries[0]},
-                                              {&replays[0], &observers[1], &summaries[1]}};
+        const struct mt_replay_job jobs[2] = {{&options, &observers[0], &summaries[0]},
+                                              {&options, &observers[1], &summaries[1]}};
 
         rewind_source(source);
         source->symbols_complete = true;
