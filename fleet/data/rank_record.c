@@ -236,6 +236,13 @@ uint64_t mt_field_get(const void *object, const struct mt_record_field *field)
     return (uint64_t)(int64_t)number;
 }
 
+uint64_t mt_field_number(const void *object, const struct mt_record_field *field)
+{
+    uint64_t value = mt_field_get(object, field);
+
+    return field->kind == MT_FIELD_PATH ? (uint32_t)(value + 1) : value;
+}
+
 const char *mt_field_text(const void *object, const struct mt_record_field *field)
 {
     const char *text;
@@ -321,14 +328,6 @@ static uint64_t *words_of(const struct mt_packed_list *packed, const struct mt_r
     return (uint64_t *)(packed->fields + list->field_count);
 }
 
-/* The number of a field, or from one. No path is 0. */
-static uint64_t number_of(const void *element, const struct mt_record_field *field)
-{
-    uint64_t value = mt_field_get(element, field);
-
-    return field->kind == MT_FIELD_PATH ? (uint32_t)(value + 1) : value;
-}
-
 static uint64_t bits_at(const uint64_t *words, size_t at, unsigned width)
 {
     unsigned shift = at % 64;
@@ -376,7 +375,8 @@ static void pack(struct mt_rank_record *record, const struct mt_record_list *lis
     MT_ASSERT(list->field_count <= MT_ARRAY_LEN(packings));
     for (uint32_t f = 0; f < list->field_count; f++) {
         for (uint32_t i = 0; i < count; i++)
-            numbers[f * count + i] = number_of(array + i * list->element_bytes, &list->fields[f]);
+            numbers[f * count + i] =
+                mt_field_number(array + i * list->element_bytes, &list->fields[f]);
         packings[f] = packing_of(numbers + (size_t)f * count, count);
         packings[f].at = bits;
         bits += packings[f].width;

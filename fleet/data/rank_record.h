@@ -190,8 +190,9 @@ struct mt_rank_record {
     struct mt_record_finding *findings; /* by id, then bytes descending */
     uint32_t finding_count;
 
-    /* Steps, columns, levels and leaves of a record in packed form, which takes a quarter of their
-     * arrays. NULL: the list has an array, or is empty. Read them with mt_step_at and so on. */
+    /* Steps, columns, levels and leaves of a record in packed form: bits that all numbers of a
+     * field share are stored once. NULL: the list has an array, or is empty. Read them with
+     * mt_step_at and so on. */
     struct mt_packed_list *packed[4];
 };
 
@@ -240,6 +241,8 @@ extern const uint32_t mt_record_list_count;
 
 /* Returns the number in a field of `object`. Negative numbers are sign-extended. Not for texts. */
 uint64_t mt_field_get(const void *object, const struct mt_record_field *field);
+/* The same for the file: paths count from 1, and none is 0. */
+uint64_t mt_field_number(const void *object, const struct mt_record_field *field);
 const char *mt_field_text(const void *object, const struct mt_record_field *field);
 
 /* Sets a field. Returns false and changes nothing if the field cannot hold the number. Does not
@@ -262,9 +265,9 @@ void mt_list_read(const struct mt_rank_record *record, const struct mt_record_li
                   void *array);
 
 /* Replaces the elements of a list, whose number stays. The list is packed if it was or if
- * `pack` is set. Uses its old memory if that suffices, otherwise the arena. */
+ * `packs` is set. Uses its old memory if that suffices, otherwise the arena. */
 void mt_list_write(struct mt_rank_record *record, const struct mt_record_list *list,
-                   const void *array, bool pack, struct mt_arena *arena);
+                   const void *array, bool packs, struct mt_arena *arena);
 
 /* Forgets the memory of a list, so that mt_list_write takes other memory. */
 void mt_list_forget(struct mt_rank_record *record, const struct mt_record_list *list);

@@ -32,10 +32,12 @@ struct placing {
     unsigned char *room; /* MT_LIST_BYTES */
 };
 
-/* Calls `visit` for each path that the record names. `is_moved`: it changes them. */
-static void each_path(struct mt_rank_record *record, bool is_moved,
-                      void (*visit)(struct placing *, void *object, const struct mt_record_field *),
-                      struct placing *placing)
+typedef void path_visit(struct placing *, void *object, const struct mt_record_field *);
+
+/* Calls `visit` for each path that the record names. `is_moved`: it changes them, so the lists with
+ * paths are stored again, leaves in their new order. */
+static void visit_paths(struct mt_rank_record *record, bool is_moved, path_visit *visit,
+                        struct placing *placing)
 {
     unsigned char *array = placing->room;
 
@@ -150,12 +152,12 @@ static void order_paths(struct placing *placing)
     placing->room = mt_memory_new(MT_LIST_BYTES);
     memset(placing->places, 0xff, room * sizeof *placing->places);
     for (uint32_t i = 0; i < set->record_count; i++)
-        each_path(&set->records[i], false, mark_used, placing);
+        visit_paths(&set->records[i], false, mark_used, placing);
     collect_used(placing);
     give_places(placing);
     rebuild_paths(placing);
     for (uint32_t i = 0; i < set->record_count; i++)
-        each_path(&set->records[i], true, move_path, placing);
+        visit_paths(&set->records[i], true, move_path, placing);
 }
 
 static int compare_fields(const void *a, const void *b, const struct mt_record_field *fields,
@@ -505,7 +507,7 @@ static void map_paths(struct mt_rank_set *set, const struct mt_rank_set *other, 
 static void add_records(struct mt_rank_set *set, const struct mt_rank_set *other, bool is_moved)
 {
     uint32_t *map = mt_memory_new(((size_t)other->path_count + 1) * sizeof *map);
-    const struct adding adding = {map, is_moved, true, mt_memory_new(MT_LIST_BYTES)};
+    const struct adding adding = {map, is_moved, !is_moved, mt_memory_new(MT_LIST_BYTES)};
 
     map_paths(set, other, map);
     for (uint32_t i = 0; i < other->record_count; i++)

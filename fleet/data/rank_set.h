@@ -50,8 +50,8 @@ void mt_rank_set_add_packed(struct mt_rank_set *set, const struct mt_rank_record
 /* Adds the records of `other` to `set`, and packs their long lists. O(bytes of other). */
 void mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other);
 
-/* Like mt_rank_set_unite, but moves the records of `other` instead of copying them, which saves the
- * memory of a copy. `other` is empty afterwards. */
+/* Moves the records of `other` to `set`, which saves the memory of a copy. Lists stay packed or
+ * plain. `other` is empty afterwards. */
 void mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other);
 
 /* Brings the set into canonical form: sorts it, and drops repeated records and paths that no record

@@ -128,6 +128,70 @@ TEST(a_field_refuses_what_it_cannot_hold)
     }
 }
 
+/* What the table of lists says beside the fields of their elements follows from these. */
+TEST(lists_agree_with_their_fields)
+{
+    size_t longest_bytes = 0, largest_bytes = 0;
+    unsigned packed = 0;
+
+    for (uint32_t i = 0; i < mt_record_list_count; i++) {
+        const struct mt_record_list *list = &mt_record_lists[i];
+        bool has_links = false;
+
+        for (uint32_t f = 0; f < list->field_count; f++)
+            has_links |=
+                list->fields[f].kind == MT_FIELD_TEXT || list->fields[f].kind == MT_FIELD_PATH;
+        if (list->has_links != has_links)
+            fail_msg("%s", list->name);
+        longest_bytes = mt_max_u64(longest_bytes, list->most * list->element_bytes);
+        largest_bytes = mt_max_u64(largest_bytes, list->element_bytes);
+        if (list->packed >= 0) {
+            assert_int_equal(packed >> list->packed & 1, 0);
+            packed |= 1u << list->packed;
+        }
+    }
+    assert_int_equal(longest_bytes, MT_LIST_BYTES);
+    assert_int_equal(largest_bytes, MT_ELEMENT_BYTES);
+    assert_int_equal(packed, 0xf);
+}
+
+TEST(elements_are_those_of_their_lists)
+{
+    struct mt_record_step step = {.begin_t_ns = 1};
+    struct mt_record_column column = {.allocated_bytes = 2};
+    struct mt_record_level level = {.t_ns = 3};
+    struct mt_record_leaf leaf = {.bytes = 4};
+    struct mt_rank_record record = {
+        .steps = &step, .columns = &column, .levels = &level, .leaves = &leaf};
+
+    record.step_count = record.column_count = record.level_count = record.leaf_count = 1;
+    assert_int_equal(mt_step_at(&record, 0).begin_t_ns, 1);
+    assert_int_equal(mt_column_at(&record, 0).allocated_bytes, 2);
+    assert_int_equal(mt_level_at(&record, 0).t_ns, 3);
+    assert_int_equal(mt_leaf_at(&record, 0).bytes, 4);
+}
+
+/* A record that is moved keeps its lists as they are: plain, or packed. */
+TEST(moving_packs_nothing)
+{
+    for (int is_packed = 0; is_packed < 2; is_packed++) {
+        struct mt_rank_set set = {0}, other = {0};
+        struct record_maker maker = {5, &set}, their = {6, &other};
+        struct mt_rank_record mine = make_record(&maker), record = make_record(&their);
+
+        assert_int_not_equal(record.leaf_count, 0);
+        mt_rank_set_add(&set, &mine);
+        if (is_packed)
+            mt_rank_set_add_packed(&other, &record);
+        else
+            mt_rank_set_add(&other, &record);
+        mt_rank_set_take(&set, &other);
+        assert_int_equal(set.records[1].leaves == NULL, is_packed);
+        assert_int_equal(set.records[1].packed[3] != NULL, is_packed);
+        mt_rank_set_release(&set);
+    }
+}
+
 TEST(what_does_not_sum_up_is_not_sound)
 {
     struct mt_rank_set set = {0};
