@@ -66,14 +66,6 @@ static void add_paths(struct payload_writer *writer, const struct mt_rank_set *s
     }
 }
 
-/* The number as the format has it: MT_NO_PATH is 0. */
-static uint64_t number_of(const void *object, const struct mt_record_field *field)
-{
-    uint64_t value = mt_field_get(object, field);
-
-    return field->kind == MT_FIELD_PATH ? (uint32_t)(value + 1) : value;
-}
-
 static bool is_signed(const struct mt_record_field *field)
 {
     return field->kind == MT_FIELD_I64 || field->kind == MT_FIELD_I32;
@@ -91,7 +83,7 @@ static void add_fields(struct payload_writer *writer, const struct mt_rank_recor
             add_text(writer, text, strlen(text));
             continue;
         }
-        value = number_of(record, field);
+        value = mt_field_number(record, field);
         add_varint(writer->body, is_signed(field) ? mt_zigzag(value) : value);
     }
 }
@@ -108,9 +100,9 @@ static void add_element(struct payload_writer *writer, const struct mt_record_li
 
             add_text(writer, text, strlen(text));
         } else {
-            uint64_t base = before ? number_of(before, field) : 0;
+            uint64_t base = before ? mt_field_number(before, field) : 0;
 
-            add_varint(writer->body, mt_zigzag(number_of(element, field) - base));
+            add_varint(writer->body, mt_zigzag(mt_field_number(element, field) - base));
         }
     }
 }
@@ -201,7 +193,7 @@ static void give_back(const uint8_t **kept, const uint8_t *end)
     if (to < from + GIVEN_BYTES)
         return;
     (void)madvise((void *)from, to - from, MADV_DONTNEED);
-    *kept = end;
+    *kept = (const uint8_t *)to;
 }
 
 /* One call of zstd, with room for `room` bytes. */
@@ -245,7 +237,6 @@ static bool inflate_rest(struct inflating *source)
 /* A byte of a hostile payload may become a text, a path or a record of many bytes. These counts
  * keep what is decoded below about 1 GiB beside the payload, and hold jobs of 65,536 ranks whose
  * call paths all differ from rank to rank. */
-enum { MAX_RECORD_BYTES = 1 << 18 }; /* lists of at most MT_LIST_BYTES, with longer numbers */
 enum { MAX_LIST_FIELDS = 8, MOST_TEXTS = 1 << 22, MOST_PATHS = 1 << 24, MOST_RECORDS = 1 << 18 };
 
 struct payload_reader {
@@ -280,9 +271,11 @@ static enum mt_status provide(struct payload_reader *reader, uint64_t bytes)
     if (!source)
         return MT_OK;
     at = (size_t)(reader->at.at - (const uint8_t *)source->out.dst);
+    MT_ASSERT(reader->at.bad || at <= source->out.pos); /* else the last call asked for too few */
     give_back(&source->out_kept, reader->at.at);
     bytes = mt_min_u64(bytes, mt_cursor_left(&reader->at));
-    return inflate_to(source, at + (size_t)bytes) ? MT_OK : refuse(reader, "it ends early");
+    /* read_payload gives the reason. */
+    return inflate_to(source, at + (size_t)bytes) ? MT_OK : MT_ERR_FORMAT;
 }
 
 static enum mt_status read_count(struct payload_reader *reader, uint64_t most, uint32_t *count)
@@ -459,7 +452,7 @@ static enum mt_status read_list(struct payload_reader *reader, struct mt_rank_re
 static enum mt_status read_record(struct payload_reader *reader)
 {
     struct mt_rank_record record = {0};
-    enum mt_status status = provide(reader, MAX_RECORD_BYTES);
+    enum mt_status status = provide(reader, MT_SUMMARY_RECORD_BYTES);
 
     if (status == MT_OK)
         status = read_fields(reader, &record);
@@ -617,6 +610,11 @@ static enum mt_status read_payload(const uint8_t *bytes, size_t length, bool spe
     if (ZSTD_findFrameCompressedSize(source.in.src, frame_bytes) != frame_bytes)
         return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES,
                        "the summary is cut short, or bytes follow its end");
+    /* zstd allocates no more than the length that a frame says, so any window will do. */
+    if (mt_get_u32(source.in.src) != ZSTD_MAGICNUMBER ||
+        ZSTD_getFrameContentSize(source.in.src, frame_bytes) != raw)
+        return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES,
+                       "the length of the summary is not that of its zstd frame");
     source.out = (ZSTD_outBuffer){mt_memory_new(raw + 1), raw, 0};
     source.in_kept = source.in.src;
     reader.at.at = source.out_kept = source.out.dst;
@@ -624,6 +622,8 @@ static enum mt_status read_payload(const uint8_t *bytes, size_t length, bool spe
     source.zstd = ZSTD_createDCtx();
     if (!source.zstd)
         mt_memory_end();
+    (void)ZSTD_DCtx_setParameter(source.zstd, ZSTD_d_windowLogMax,
+                                 ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
     status = read_payload_of(reader, &reason);
     is_whole = inflate_rest(&source);
     ZSTD_freeDCtx(source.zstd);

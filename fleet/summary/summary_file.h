@@ -34,6 +34,8 @@ enum mt_status mt_summary_decode_spending(void *bytes, size_t length, struct mt_
 enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
                                         struct mt_buf *out) MT_MUST_USE;
 
+enum { MT_SUMMARY_RECORD_BYTES = 1 << 17 }; /* of no record more: each number takes at most 10 */
+
 /* Adds the records of a payload to an empty set. MT_ERR_FORMAT with *reason, a static text; the set
  * may then only be released. Uses memory of at most a fixed multiple of `length`. */
 enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,

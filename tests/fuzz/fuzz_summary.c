@@ -19,6 +19,21 @@ static void check_again(struct mt_rank_set *set)
     mt_rank_set_release(&read);
 }
 
+/* The same from memory that is spent. */
+static void check_spending(const uint8_t *data, size_t size, const struct mt_rank_set *wanted,
+                           enum mt_status wanted_status)
+{
+    struct mt_rank_set set = {0};
+    struct mt_error error = {0};
+    struct mt_buf bytes = {0};
+
+    mt_buf_add(&bytes, (const char *)data, size);
+    FUZZ_CHECK(mt_summary_decode_spending(bytes.data, size, &set, &error) == wanted_status);
+    FUZZ_CHECK(set.record_count == wanted->record_count && set.path_count == wanted->path_count);
+    mt_buf_release(&bytes);
+    mt_rank_set_release(&set);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mt_rank_set set = {0};
@@ -27,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum mt_status status = mt_summary_decode(data, size, &set, &error);
 
     FUZZ_CHECK(status == MT_OK || (*error.text && !set.record_count && !set.path_count));
+    check_spending(data, size, &set, status);
     if (status == MT_OK)
         check_again(&set);
     mt_rank_set_release(&set);

@@ -8,16 +8,20 @@
 
 enum { CHECKSUM_AT = 12, VERSION_AT = 8 };
 
-static void fill(struct mt_rank_set *set, uint64_t seed)
+static void fill_with(struct mt_rank_set *set, uint64_t seed, uint32_t count)
 {
     struct record_maker maker = {seed, set};
-    uint32_t count = (uint32_t)maker_dice(&maker, 6);
 
     for (uint32_t i = 0; i < count; i++) {
         struct mt_rank_record record = make_record(&maker);
 
         mt_rank_set_add(set, &record);
     }
+}
+
+static void fill(struct mt_rank_set *set, uint64_t seed)
+{
+    fill_with(set, seed, (uint32_t)(seed % 6));
 }
 
 static struct mt_buf encoded(struct mt_rank_set *set)
@@ -55,6 +59,33 @@ TEST(random_sets_round_trip)
         mt_rank_set_release(&made);
         mt_rank_set_release(&read);
     }
+}
+
+/* Large enough that both what was read and what was decompressed go back to the host, and that
+ * records lie across the borders of what is decompressed at once. */
+TEST(spent_memory_gives_the_same_set)
+{
+    struct mt_rank_set made = {0}, read = {0}, spent = {0};
+    struct mt_error error = {0};
+    struct mt_buf bytes, copy = {0};
+
+    fill_with(&made, 8, 800);
+    bytes = encoded(&made);
+    assert_true(bytes.length > (size_t)2 << 20);
+    mt_buf_add(&copy, bytes.data, bytes.length);
+    assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &read, &error), MT_OK);
+    assert_memory_equal(bytes.data, copy.data, copy.length);
+    assert_int_equal(mt_summary_decode_spending(bytes.data, bytes.length, &spent, &error), MT_OK);
+    assert_memory_not_equal(bytes.data, copy.data, copy.length);
+    mt_rank_set_sort(&read);
+    mt_rank_set_sort(&spent);
+    assert_true(sets_are_equal(&made, &read));
+    assert_true(sets_are_equal(&made, &spent));
+    mt_buf_release(&bytes);
+    mt_buf_release(&copy);
+    mt_rank_set_release(&made);
+    mt_rank_set_release(&read);
+    mt_rank_set_release(&spent);
 }
 
 /* The order in which records, texts and paths came into a set is not in its bytes. */
@@ -212,6 +243,60 @@ TEST(impossible_lengths_are_refused)
     check_refused(bytes.data, bytes.length, MT_ERR_FORMAT);
     mt_buf_release(&bytes);
     mt_rank_set_release(&set);
+}
+
+/* The file with a window of 2^window_log bytes instead of one that is as long as the payload. */
+static struct mt_buf with_window(const struct mt_buf *file, unsigned window_log, bool has_length)
+{
+    enum { DESCRIPTOR_AT = 28, LENGTH_BYTES = 4 };
+    size_t rest = DESCRIPTOR_AT + 1 + (has_length ? 0 : LENGTH_BYTES);
+    struct mt_buf bytes = {0};
+
+    assert_int_equal((uint8_t)file->data[DESCRIPTOR_AT], 0xa0); /* no window, and a length */
+    mt_buf_add(&bytes, file->data, DESCRIPTOR_AT);
+    mt_buf_add_char(&bytes, (char)(has_length ? 0x80 : 0));
+    mt_buf_add_char(&bytes, (char)((window_log - 10) << 3));
+    mt_buf_add(&bytes, file->data + rest, file->length - rest);
+    return bytes;
+}
+
+/* A frame that does not say its length would make zstd allocate its window. The payload is longer
+ * than what is decompressed at once: otherwise zstd uses no window. */
+TEST(windows_take_no_memory)
+{
+    static const unsigned window_logs[] = {22, 27, 28, 31};
+    struct mt_rank_set made = {0};
+    struct mt_buf file;
+
+    fill_with(&made, 9, 150);
+    file = encoded(&made);
+    assert_true(mt_get_u64((const uint8_t *)file.data + 16) > 1 << 18);
+    for (size_t i = 0; i < MT_ARRAY_LEN(window_logs); i++) {
+        struct mt_buf with = with_window(&file, window_logs[i], true);
+        struct mt_buf without = with_window(&file, window_logs[i], false);
+        struct mt_rank_set set = {0};
+        struct mt_error error = {0};
+
+        check_refused(without.data, without.length, MT_ERR_FORMAT);
+        if (mt_summary_decode(with.data, with.length, &set, &error) != MT_OK)
+            fail_msg("window 2^%u: %s", window_logs[i], error.text);
+        mt_rank_set_sort(&set);
+        assert_true(sets_are_equal(&made, &set));
+        mt_buf_release(&with);
+        mt_buf_release(&without);
+        mt_rank_set_release(&set);
+    }
+    mt_buf_release(&file);
+    mt_rank_set_release(&made);
+}
+
+TEST(a_record_is_decompressed_whole)
+{
+    uint64_t numbers = mt_record_field_count;
+
+    for (uint32_t i = 0; i < mt_record_list_count; i++)
+        numbers += 1 + (uint64_t)mt_record_lists[i].most * mt_record_lists[i].field_count;
+    assert_true(numbers * MT_VARINT_MAX_BYTES <= MT_SUMMARY_RECORD_BYTES);
 }
 
 /* Below checksum and compression: any change gives a sound set or a reason. */
