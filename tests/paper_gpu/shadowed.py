@@ -279,6 +279,42 @@ def unread():
             torch.equal(w.cpu(), expected * 2), order.tolist() == same, all(len(set(row)) == 600 for row in same)]
 
 
+def copied():
+    """However often nobody read what is copied: one computation serves all copies, a failed one is repeated, and none outlives
+    the last read."""
+    import weakref
+    from memtrace_dry_run import philox, shadows
+
+    def drawn():
+        torch.cuda.manual_seed(1)
+        return torch.rand(40, 30, device="cuda")
+
+    def counted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise MemoryError
+        return uniform(*arguments)
+
+    expected, calls, uniform = drawn().cpu(), [], philox.uniform_
+    philox.uniform_ = counted
+    w, a, b, narrow, wide = drawn(), drawn(), torch.zeros(40, 30, device="cuda"), drawn(), expected
+    first, function = w, weakref.ref(shadows.of(w).later.function)
+    for _ in range(2000):
+        w = w.clone()
+        b.copy_(a)
+        a.copy_(b)
+    try:
+        shadows.view(w, shadows.of(w))
+    except MemoryError:
+        calls.append("failed")
+    shadows.sweep()
+    clones = [torch.equal(t.cpu(), expected) for t in (w, first)] + [len(calls), function() is None]
+    for dtype in [torch.float16, torch.bfloat16, torch.float32, torch.float64] * 500:
+        narrow, wide = narrow.to(dtype), wide.to(dtype)
+    return clones + [torch.equal(a.cpu(), expected), torch.equal(b.cpu(), expected), shadows.of(narrow).later is None, torch.equal(narrow.cpu(), wide),
+                     len(calls)]
+
+
 def model():
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Embedding(1000, 256), *[torch.nn.TransformerEncoderLayer(256, 4, batch_first=True, dropout=0.1) for _ in range(3)],
@@ -652,7 +688,7 @@ def ranks():
 
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "decided": decided, "training": training, "joined": joined, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "unread": unread, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "sparse": sparse, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "unread": unread, "copied": copied, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "sparse": sparse, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -40,6 +40,7 @@ CASES = {
     "parts": [3, 3, 0, [0, 7, 7, 7, 1, 2], 3, 3, [5, 1, 1], [True, True]],
     "later": [3, False, False, True, 3, True, 1.0, -1.0],
     "unread": [[True] * 4, [True] * 6, True, True, True, True],
+    "copied": [True, True, 3, True, True, True, True, True, 5],
     "overwritten": [True] * 8 + [0, True],
     "accumulated": [False] * 11 + [[1.0, 2.0, 3.0, 4.0], True],
     "stepped": [True] * 4 + [False] * 6,

@@ -11,6 +11,7 @@ follows from one of these; RECEIVED, this rank's value in place of another rank'
 outcome of a comparison with unknown values, a number that the device draws and the host does not compute, or what
 follows from one of these. A storage of whole numbers of which only a part was written is GUESSED until all of it is, as
 torch.empty is filled."""
+import functools
 import weakref
 
 import torch
@@ -21,6 +22,7 @@ KNOWN, CHOSEN, RECEIVED, GUESSED = 0, 1, 2, 3
 MAX_FLOAT_ELEMENTS = 1 << 18
 MAX_ELEMENTS = 1 << 22
 SWEEP_BYTES = 64 << 20
+MAX_TYPES = 50  # that unread values take in turn
 
 _shadows = {}  # address of a storage's structure: Shadow
 _floats = set()  # addresses in `_shadows` of floating-point values that `forget_changed` looks at
@@ -66,13 +68,12 @@ class Places:
 
 
 class Shadow(_Structure):
-    __slots__ = ("_storage", "_made", "later", "fixed", "rest", "tensors", "may_be_gradient")
+    __slots__ = ("_storage", "_made", "later", "rest", "tensors", "may_be_gradient")
 
     def __init__(self, reference, storage, made):
         super().__init__(reference)
         self._storage, self._made = storage, made
-        self.later = None  # what fills the whole storage when it is read
-        self.fixed = None  # what `later` puts there, and where, if that does not depend on when it is read
+        self.later = None  # the _Later that fills the whole storage when it is read
         self.rest = None  # the part that nobody has written to, if there is one
         self.tensors = []  # references to the tensors that may be gradients
         self.may_be_gradient = False  # the program may have written to a gradient by another tensor
@@ -88,13 +89,39 @@ class Shadow(_Structure):
     @property
     def storage(self):
         if self.later is not None:
-            later, self.later = self.later, None
-            later(self)
+            self.later.fill(self._storage)
+            self.later = None  # not before: a computation that failed is tried again
         return self._storage
 
     @storage.setter
     def storage(self, storage):
         self._storage = storage
+
+
+class _Later:
+    """What becomes the values of T, a whole storage: what FUNCTION returns, as each of TYPES in turn. TYPES is None if FUNCTION
+    may not return the same whenever it is called."""
+
+    __slots__ = ("function", "types", "place")
+
+    def __init__(self, t, function, types):
+        self.function, self.types = function, types
+        self.place = t.size(), t.stride(), t.dtype
+
+    def values(self):
+        values = self.function()
+        for dtype in self.types or ():
+            values = values.to(dtype)
+        return values
+
+    def fill(self, storage):
+        size, stride, dtype = self.place
+        torch.empty(0, dtype=dtype, device="cpu").set_(storage, 0, size, stride).copy_(self.values())
+
+    def is_copied(self, to, source):
+        """Whether a copy of SOURCE, whose values these are, to TO needs not read them."""
+        return (self.types is not None and len(self.types) < MAX_TYPES and self.place == (source.size(), source.stride(), source.dtype)
+                and to.size() == source.size() and not source.is_conj() and not source.is_neg())
 
 
 class _Rest:
@@ -197,27 +224,28 @@ def keep(t, values, made):
 
 def keep_later(t, function, made, is_fixed=False):
     """What FUNCTION returns becomes T's when something reads it: most numbers that a program draws are never read. IS_FIXED: it
-    returns the same whenever it is called, so that a copy of T need not read it either."""
+    returns the same whenever it is called, so that a copy of T need not read it either; all copies share one call."""
+    _keep_later(t, _Later(t, functools.lru_cache(None)(function), ()) if is_fixed else _Later(t, function, None), made)
+
+
+def _keep_later(t, later, made):
     shadow = of(t) or _new(t, made)
     if shadow is None:
         return
     if t.numel() * t.element_size() != shadow._storage.nbytes() or t.is_conj() or t.is_neg():
-        keep(t, function(), made)
+        keep(t, later.values(), made)
         return
-    size, stride, dtype = t.size(), t.stride(), t.dtype
-    shadow.made, shadow.rest = made, None
-    shadow.fixed = (function, size, stride, dtype) if is_fixed else None
-    shadow.later = lambda filled: torch.empty(0, dtype=dtype, device="cpu").set_(filled._storage, 0, size, stride).copy_(function())
+    shadow.made, shadow.rest, shadow.later = made, None, later
 
 
 def copy(to, source, shadow):
     """The values of SOURCE, whose Shadow this is, become those of TO, a tensor on the device."""
-    if shadow.later is not None and shadow.fixed is not None and to.size() == source.size():
-        function, *place = shadow.fixed
-        if place == [source.size(), source.stride(), source.dtype] and not source.is_conj() and not source.is_neg():
-            keep_later(to, lambda: function().to(place[2]), shadow.made, True)
-            return
-    keep(to, view(source, shadow), shadow.made)
+    later = shadow.later
+    if later is not None and later.is_copied(to, source):
+        types = later.types if to.dtype is source.dtype else later.types + (source.dtype,)
+        _keep_later(to, _Later(to, later.function, types), shadow.made)
+    else:
+        keep(to, view(source, shadow), shadow.made)
 
 
 def _new(t, made):
