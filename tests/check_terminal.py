@@ -212,7 +212,7 @@ def main(program, fixtures):
     wrong += progress(program, fixtures)
     wrong += progress_of_reading(program, fixtures)
     # the last words of a program without memory also clear the line
-    wrong += progress_of_reading(program, fixtures, ("--max-memory", "600KiB"), 3,
+    wrong += progress_of_reading(program, fixtures, ("--max-memory", "1500KiB"), 3,
                                  rb"s\r\033\[Kmemtrace: cannot read standard input: needs more memory [^\r\n]*\r\n")
     print("\n".join(wrong) if wrong else "terminals show it")
     return bool(wrong)
