@@ -493,6 +493,12 @@ void mt_source_read_ahead(struct mt_source *source, bool ahead)
     source->reads_ahead = ahead;
 }
 
+void mt_source_leave(struct mt_source *source)
+{
+    stop_ahead(source, false);
+    source->integrity = source->whole_integrity;
+}
+
 /* All events are decoded here, so every pass is counted. */
 static enum mt_status decode(struct mt_source *source, struct mt_event_batch *batch,
                              struct mt_error *error)

@@ -244,6 +244,9 @@ enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error
  * functions of this header may be called. Costs the memory of three batches. */
 void mt_source_read_ahead(struct mt_source *source, bool ahead);
 
+/* Ends a reading that stopped early: `integrity` is then that of the last whole reading. */
+void mt_source_leave(struct mt_source *source);
+
 /* Returns the share of the input that this pass has read, 0 to 1. */
 double mt_source_share(const struct mt_source *source);
 

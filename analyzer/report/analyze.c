@@ -659,7 +659,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
         source->watch = (struct mt_source_watch){tell_progress, &analysis};
     status = run_passes(&analysis);
     if (!status) /* the last reading may have ended early */
-        source->integrity = source->whole_integrity;
+        mt_source_leave(source);
     source->watch = watch;
     if (status && !analysis.error->status)
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));

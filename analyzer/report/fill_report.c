@@ -438,7 +438,7 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
                          struct mt_survey_device *device)
 {
     const struct mt_replay_summary *summary = analysis->summary;
-    const struct mt_integrity *integrity = &analysis->source->integrity;
+    const struct mt_integrity *integrity = &analysis->source->whole_integrity;
     struct mt_peak *reserved = &out->reserved_peak;
 
     for (uint16_t i = 0; i < summary->device_count; i++)
@@ -555,7 +555,7 @@ static void fill_input(struct mt_analysis *analysis)
     report->is_dry_run = mt_dry_run_read(source->header.dry_run, &report->dry_run);
     report->doubt = report->is_dry_run ? doubt_of_dry_run(&source->header)
                                        : mt_header_why_only_recorded(&source->header);
-    report->integrity = source->integrity;
+    report->integrity = source->whole_integrity;
     report->starts_in_middle = source->header.starts_in_middle;
     report->is_snapshot = mt_header_is_snapshot(&source->header);
     report->is_imported = mt_header_is_imported(&source->header);

@@ -658,7 +658,7 @@ static enum mt_status run(struct fit *fit)
     if (status == MT_OK)
         status = run_searches(fit, searches, baseline);
     if (status == MT_OK) /* the last reading may have ended early */
-        fit->trials.source->integrity = fit->trials.source->whole_integrity;
+        mt_source_leave(fit->trials.source);
     free(fit->scratch);
     free(searches);
     free(baseline);

@@ -491,7 +491,7 @@ static enum mt_status run(struct search *search, struct mt_tune_summary *summary
     if (status == MT_OK)
         status = try_around_front(search);
     if (search->stopped)
-        search->source->integrity = search->source->whole_integrity;
+        mt_source_leave(search->source);
     return status == MT_OK ? answer(search, summary) : status;
 }
 

@@ -161,6 +161,34 @@ TEST(reading_ahead_shows_the_same)
     free(events);
 }
 
+TEST(a_reading_that_is_left_shows_the_notes_of_a_whole_one)
+{
+    static const struct mt_source_ops ops = {next_of_long, memory_source_rewind, NULL, NULL};
+    struct mt_event *events = calloc(LONG_EVENTS, sizeof *events);
+    struct memory_source program;
+    struct mt_event_batch batch;
+    uint64_t whole[6];
+
+    assert_non_null(events);
+    memory_source_init(&program, events, LONG_EVENTS, 64);
+    program.source.ops = &ops;
+    program.source.input_bytes = LONG_EVENTS;
+    program.source.symbols_complete = true;
+    read_long(&program.source, UINT64_MAX, false, whole);
+    assert_int_equal(mt_source_rewind(&program.source, NULL), MT_OK);
+    program.source.integrity.cut = false;
+    mt_source_read_ahead(&program.source, true);
+    for (int i = 0; i < 40000 / 64; i++)
+        assert_int_equal(mt_source_next(&program.source, &batch, NULL), MT_OK);
+    assert_non_null(program.source.ahead);
+    mt_source_leave(&program.source);
+    assert_null(program.source.ahead);
+    assert_true(program.source.integrity.cut);
+    assert_int_equal(program.source.integrity.events_read, LONG_EVENTS);
+    memory_source_release(&program);
+    free(events);
+}
+
 int main(void)
 {
     return run_tests_of_file(NULL, NULL);

@@ -88,9 +88,11 @@ class Shadow(_Structure):
 
     @property
     def storage(self):
-        if self.later is not None:
-            self.later.fill(self._storage)
-            self.later = None  # not before: a computation that failed is tried again
+        later = self.later  # another thread may change it
+        if later is not None:
+            later.fill(self._storage)
+            if self.later is later:
+                self.later = None  # not before: a computation that failed is tried again
         return self._storage
 
     @storage.setter
