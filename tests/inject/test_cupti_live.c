@@ -115,7 +115,8 @@ TEST(test_as_a_list)
     random_state = 1;
     for (int step = 0; step < STEPS; step++) {
         /* phases of growth and of shrinking, so that runs of slots form and break */
-        unsigned which = linear_below(2), kind = linear_below(step / 20000 % 2 ? 8 : 5);
+        unsigned which = linear_below(2);
+        unsigned kind = linear_below(step / 20000 % 2 ? 8 : 5);
         uint32_t index = linear_below(ADDRESSES);
         if (kind <= 1)
             put(which, index);
