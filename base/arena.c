@@ -35,17 +35,14 @@ static int add_chunk(struct mt_arena *arena, size_t payload)
 
 void *mt_arena_alloc(struct mt_arena *arena, size_t size_bytes)
 {
-    size_t size;
-    void *memory;
-
     if (size_bytes > SIZE_MAX - ALIGNMENT)
         return mt_memory_failed(), NULL;
-    size = size_bytes ? (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
+    size_t size = size_bytes ? (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
     if (!arena->chunks || size > arena->capacity - arena->used) {
         if (add_chunk(arena, size > CHUNK_BYTES ? size : CHUNK_BYTES) < 0)
             return NULL;
     }
-    memory = (char *)(arena->chunks + 1) + arena->used;
+    void *memory = (char *)(arena->chunks + 1) + arena->used;
     arena->used += size;
     return memory;
 }
@@ -69,15 +66,13 @@ char *mt_arena_text(struct mt_arena *arena, const char *text, size_t length)
 char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
 {
     va_list args;
-    char *text;
-    int length;
 
     va_start(args, format);
-    length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (length < 0) /* 2 GiB or more */
         return mt_memory_failed(), NULL;
-    text = mt_arena_alloc(arena, (size_t)length + 1);
+    char *text = mt_arena_alloc(arena, (size_t)length + 1);
     if (!text)
         return NULL;
     va_start(args, format);

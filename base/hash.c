@@ -55,14 +55,14 @@ uint64_t mt_hash_make_key(void)
     unsigned char seed[16];
     char digest[MT_SHA256_TEXT];
     struct mt_sha256 sha;
-    uint64_t secret;
 
     read_seed(seed);
     read_debug_seed(seed);
     mt_sha256_init(&sha);
     mt_sha256_add(&sha, seed, sizeof seed);
     mt_sha256_finish(&sha, digest);
-    secret = number_of(digest + 16) | 1; /* an odd factor loses no information and is not 0 */
+    uint64_t secret =
+        number_of(digest + 16) | 1; /* an odd factor loses no information and is not 0 */
     atomic_store_explicit(&mt_hash_keys[0], number_of(digest), memory_order_relaxed);
     atomic_store_explicit(&mt_hash_keys[1], secret, memory_order_release);
     return secret;

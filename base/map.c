@@ -72,15 +72,13 @@ uint32_t mt_map_find(struct mt_map *map, uint64_t key)
 
 enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value)
 {
-    struct mt_map_slot *slot;
-
     MT_ASSERT(value != MT_MAP_NONE);
     if (!map->slots || is_full(map)) {
         enum mt_status status = grow(map);
         if (status != MT_OK)
             return status;
     }
-    slot = &map->slots[slot_of_last(map, key)];
+    struct mt_map_slot *slot = &map->slots[slot_of_last(map, key)];
     MT_ASSERT(slot->value == MT_MAP_NONE || slot->key == key);
     map->count += slot->value == MT_MAP_NONE;
     map->last_is_known = false;
@@ -91,13 +89,10 @@ enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value)
 
 uint32_t mt_map_take(struct mt_map *map, uint64_t key)
 {
-    size_t hole;
-    uint32_t value;
-
     if (!map->slots)
         return MT_MAP_NONE;
-    hole = slot_of_last(map, key);
-    value = map->slots[hole].value;
+    size_t hole = slot_of_last(map, key);
+    uint32_t value = map->slots[hole].value;
     if (value == MT_MAP_NONE)
         return MT_MAP_NONE;
     MT_ASSERT(map->count > 0 && map->slots[hole].key == key);
@@ -117,10 +112,10 @@ uint32_t mt_map_take(struct mt_map *map, uint64_t key)
 
 bool mt_map_is_sound(const struct mt_map *map, const char **why)
 {
-    size_t i, count = 0;
+    size_t count = 0;
 
     MT_SOUND(why, (map->mask & (map->mask + 1)) == 0);
-    for (i = 0; map->slots && i <= map->mask; i++) {
+    for (size_t i = 0; map->slots && i <= map->mask; i++) {
         if (map->slots[i].value == MT_MAP_NONE)
             continue;
         MT_SOUND(why, slot_of(map, map->slots[i].key) == i);
@@ -191,15 +186,13 @@ uint32_t mt_strings_find(const struct mt_strings *strings, const char *text, siz
 enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, size_t length,
                                  uint32_t *id)
 {
-    size_t i;
-
     if (length >= UINT32_MAX)
         return MT_ERR_UNSUPPORTED;
     if (!strings->slots || (size_t)strings->count * 2 > strings->mask) {
         if (grow_slots(strings) != MT_OK)
             return MT_ERR_MEMORY;
     }
-    i = slot_of_text(strings, text, length);
+    size_t i = slot_of_text(strings, text, length);
     if (strings->slots[i]) {
         *id = strings->slots[i] - 1;
         return MT_OK;

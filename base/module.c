@@ -19,12 +19,11 @@ static const char *const folders[] = {"", PRIVATE_FOLDER};
 static bool own_folder(char folder[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    char *slash;
 
     if (length <= 0)
         return false;
     folder[length] = '\0';
-    slash = strrchr(folder, '/');
+    char *slash = strrchr(folder, '/');
     if (!slash)
         return false;
     slash[1] = '\0';
@@ -68,19 +67,17 @@ static bool is_about_memory(const char *why)
 void *mt_module_function(const struct mt_module *module, const char *name, struct mt_error *error)
 {
     char path[PATH_MAX];
-    void *library, *function;
-    const char *why;
 
     if (mt_private_file(module->file, path, NULL) != MT_OK) {
         mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "%s", module->absent);
         return NULL;
     }
     errno = 0;
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    function = library ? dlsym(library, name) : NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *function = library ? dlsym(library, name) : NULL;
     if (function)
         return function;
-    why = dlerror();
+    const char *why = dlerror();
     why = why ? why : "out of memory";
     if (is_about_memory(why)) {
         mt_memory_failed();

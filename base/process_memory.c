@@ -27,14 +27,14 @@ uint64_t mt_memory_in_use(void)
 
 bool mt_memory_allows(uint64_t size_bytes)
 {
-    uint64_t most = mt_memory_budget(), now, sum, none = 0;
+    uint64_t most = mt_memory_budget(), none = 0;
 
     if (!most)
         return true;
-    now = mt_memory_in_use();
+    uint64_t now = mt_memory_in_use();
     if (size_bytes <= most && now <= most - size_bytes)
         return true;
-    sum = size_bytes > UINT64_MAX - now ? UINT64_MAX : now + size_bytes;
+    uint64_t sum = size_bytes > UINT64_MAX - now ? UINT64_MAX : now + size_bytes;
     atomic_compare_exchange_strong(&refused, &none, sum);
     return false;
 }

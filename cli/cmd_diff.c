@@ -525,11 +525,10 @@ static int write_folder(struct mt_diff_run *run, const struct arguments *argumen
                                           arguments->common.all};
     const struct mt_diff_folder folder = folder_of(arguments);
     struct mt_buf answer = {0}, names = {0};
-    int code;
 
     diff_text(&answer, &output, mt_plain_style());
     mt_buf_add_text(&names, "\nFiles\n");
-    code = mt_diff_folder_write(&folder, run, &arguments->question, answer.data, &names);
+    int code = mt_diff_folder_write(&folder, run, &arguments->question, answer.data, &names);
     if (!code && !arguments->common.json)
         code = mt_print_answer(&names, false);
     mt_buf_release(&answer);
@@ -587,8 +586,6 @@ static int diff_estimate(const struct arguments *arguments, const char *at)
 
 static int diff_runs(struct arguments *arguments)
 {
-    int code;
-
     if (!check_picture(arguments))
         return MT_EXIT_USAGE;
     if (!strcmp(arguments->a, "-") && !strcmp(arguments->b, "-")) {
@@ -598,7 +595,7 @@ static int diff_runs(struct arguments *arguments)
     arguments->picture.outputs = &arguments->outputs;
     mt_outputs_add_input(&arguments->outputs, arguments->a);
     mt_outputs_add_input(&arguments->outputs, arguments->b);
-    code = precheck(arguments);
+    int code = precheck(arguments);
     return code ? code : diff(arguments);
 }
 

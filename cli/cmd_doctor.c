@@ -144,7 +144,7 @@ static bool check_all(bool as_json, struct mt_buf *out, int *printed)
 
 int mt_cmd_doctor(const struct mt_command *command, int argc, char **argv)
 {
-    bool as_json = false, complete;
+    bool as_json = false;
     const struct mt_option options[] = {
         {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &as_json},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
@@ -156,7 +156,7 @@ int mt_cmd_doctor(const struct mt_command *command, int argc, char **argv)
     if (code >= 0)
         return code;
     code = MT_EXIT_OK;
-    complete = check_all(as_json, &out, &code);
+    bool complete = check_all(as_json, &out, &code);
     if (as_json)
         code = mt_print(&out);
     mt_buf_release(&out);

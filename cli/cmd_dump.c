@@ -345,7 +345,6 @@ static int find_phases(struct dump *dump, const char *path)
 {
     const struct mt_question question = {.at = MT_AT_END};
     struct mt_question_report asked;
-    int code;
 
     if (!dump->from.phase && !dump->to.phase)
         return -1;
@@ -355,7 +354,7 @@ static int find_phases(struct dump *dump, const char *path)
             "be read only once; name a file");
         return MT_EXIT_USAGE;
     }
-    code = mt_question_run(path, &dump->common, &question, &asked);
+    int code = mt_question_run(path, &dump->common, &question, &asked);
     if (code < 0)
         code = find_phase(&asked, false, &dump->from);
     if (code < 0)

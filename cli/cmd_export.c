@@ -27,11 +27,10 @@ static const struct mt_export_format *find_format(const char *name)
 {
     const char *names[MAX_FORMATS];
     size_t count = 0;
-    int found;
 
     for (; mt_export_formats[count] && count < MAX_FORMATS; count++)
         names[count] = mt_export_formats[count]->name;
-    found = mt_blocks_option_find_word("FORMAT", name, names, count);
+    int found = mt_blocks_option_find_word("FORMAT", name, names, count);
     return found < 0 ? NULL : mt_export_formats[found];
 }
 
@@ -177,10 +176,9 @@ static int write_perfetto(const struct mt_question_report *asked, const struct a
                           const struct mt_perfetto_levels *levels)
 {
     struct mt_buf out = {0};
-    int code;
 
     mt_perfetto_add(&out, asked->report, &asked->source->header, levels);
-    code = write_bytes(arguments, &out);
+    int code = write_bytes(arguments, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
         code = print_amount(arguments, "bytes", out.length);
     mt_buf_release(&out);
@@ -192,10 +190,9 @@ static int export_perfetto(const struct arguments *arguments)
     struct mt_analyze_options wanted = {.path = arguments->path, .no_findings = true};
     struct mt_perfetto_levels levels = {0};
     struct mt_question_report asked;
-    int code;
 
     mt_perfetto_attach(&levels, &wanted);
-    code = mt_question_run_with(arguments->path, &arguments->common, &wanted, &asked);
+    int code = mt_question_run_with(arguments->path, &arguments->common, &wanted, &asked);
     if (code < 0) {
         code = write_perfetto(&asked, arguments, &levels);
         code = mt_answer_verdict(code, asked.source, arguments->path, &arguments->common);
@@ -209,10 +206,9 @@ static int write_out(const struct arguments *arguments, const struct mt_device_r
                      const struct mt_export *what)
 {
     struct mt_buf out = {0};
-    int code;
 
     arguments->format->add(&out, what);
-    code = write_bytes(arguments, &out);
+    int code = write_bytes(arguments, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
         code = print_result(arguments, device, what->icicle, out.length);
     mt_buf_release(&out);
@@ -225,8 +221,6 @@ static int export(const struct mt_question_report *asked, const struct arguments
     const struct mt_device_report *device = mt_question_device(report, arguments->device);
     struct mt_icicle *icicle = NULL;
     struct mt_arena arena = {0};
-    struct mt_export what;
-    int code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
         mt_question_print_no_events(arguments->path, report, arguments->device);
@@ -234,15 +228,15 @@ static int export(const struct mt_question_report *asked, const struct arguments
     }
     if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    what = (struct mt_export){.report = report,
-                              .first_event = device ? device->first_event : 0,
-                              .title = title_of(&arena, arguments, report),
-                              .exporter = "memtrace",
-                              .with_blocks = arguments->with_blocks};
+    struct mt_export what = (struct mt_export){.report = report,
+                                               .first_event = device ? device->first_event : 0,
+                                               .title = title_of(&arena, arguments, report),
+                                               .exporter = "memtrace",
+                                               .with_blocks = arguments->with_blocks};
     choose_blocks(arguments, device, &what);
     grow(&arena, arguments, device, &what, &icicle);
     what.icicle = icicle;
-    code = write_out(arguments, device, &what);
+    int code = write_out(arguments, device, &what);
     mt_arena_release(&arena);
     return code;
 }
@@ -286,12 +280,11 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
          &arguments.with_events},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
-    struct mt_analyze_options wanted;
     struct mt_question_report asked;
     char **positional;
-    int count, code;
+    int count;
+    int code = mt_options_parse(command, options, argc, argv, 2, 2, &positional, &count);
 
-    code = mt_options_parse(command, options, argc, argv, 2, 2, &positional, &count);
     if (code >= 0)
         return code;
     code = check(&arguments, positional[0]);
@@ -304,7 +297,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
         return code;
     if (!arguments.format->add)
         return is_database(&arguments) ? export_database(&arguments) : export_perfetto(&arguments);
-    wanted = mt_blocks_analysis(&arguments.blocks, arguments.path);
+    struct mt_analyze_options wanted = mt_blocks_analysis(&arguments.blocks, arguments.path);
     code = mt_question_run_with(arguments.path, &arguments.common, &wanted, &asked);
     if (code < 0) {
         code = export(&asked, &arguments);

@@ -405,11 +405,11 @@ static void say_result(struct mt_buf *out, const struct fit_answer *answer, cons
 static size_t first_results(const struct fit_answer *answer,
                             const struct mt_fit_result *results[MAX_CARD_COLUMNS], bool *all)
 {
-    size_t count = 0, i, d;
+    size_t count = 0;
 
     *all = true;
-    for (i = 0; i < answer->count; i++) {
-        for (d = 0; d < answer->summaries[i].device_count; d++)
+    for (size_t i = 0; i < answer->count; i++) {
+        for (size_t d = 0; d < answer->summaries[i].device_count; d++)
             if (count < MAX_CARD_COLUMNS)
                 results[count++] = &answer->summaries[i].devices[d];
             else
@@ -453,9 +453,9 @@ static void print_cards(struct mt_buf *out, const struct fit_answer *answer,
 static void fit_print_text(struct mt_buf *out, const struct fit_answer *answer)
 {
     const struct mt_style *style = mt_stdout_style();
-    size_t i, d, results = 0;
+    size_t results = 0;
 
-    for (i = 0; i < answer->count; i++)
+    for (size_t i = 0; i < answer->count; i++)
         results += answer->summaries[i].device_count;
     if (!results) {
         mt_buf_add_text(out, "no memory events: nothing to fit\n");
@@ -472,9 +472,9 @@ static void fit_print_text(struct mt_buf *out, const struct fit_answer *answer)
         say_verdicts(out, answer);
     print_rows(out, answer, style);
     mt_policy_runs_add_requests(out, answer->source);
-    for (i = 0; i < answer->count; i++) {
+    for (size_t i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];
-        for (d = 0; d < summary->device_count; d++)
+        for (size_t d = 0; d < summary->device_count; d++)
             say_result(out, answer, summary->policy, &summary->devices[d]);
     }
     if (!answer->no_cards && !answer->limit_bytes)
@@ -548,7 +548,7 @@ static int limit_exit(const struct arguments *arguments, const struct mt_fit_sum
 
 static int fit(struct mt_source *source, const char *path, const struct arguments *arguments)
 {
-    size_t count = arguments->policies.count, i;
+    size_t count = arguments->policies.count;
     struct mt_fit_summary *summaries = mt_memory_zeroed(count, sizeof *summaries);
     struct fit_run run = {arguments, summaries};
     const struct mt_policy_runs runs = {
@@ -562,7 +562,7 @@ static int fit(struct mt_source *source, const char *path, const struct argument
         if (exit_code == MT_EXIT_OK)
             exit_code = limit_exit(arguments, summaries, count);
     }
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         mt_fit_release(&summaries[i]);
     free(summaries);
     return exit_code;
@@ -585,17 +585,17 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_arena arena = {0};
-    struct mt_source *source;
     char **paths;
-    int path_count, exit_code;
+    int path_count;
+    int exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
 
-    exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
     if (!arguments.policies.count)
         arguments.policies.items[arguments.policies.count++] = NULL; /* the policy of the trace */
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
-    source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
+    struct mt_source *source =
+        exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
     if (source)
         exit_code = fit(source, paths[0], &arguments);
     mt_source_close(source);

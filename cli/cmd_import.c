@@ -31,10 +31,10 @@ static bool publish(const char *path, const struct mt_redaction *redaction)
 {
     struct mt_buf part = {0};
     bool is_there = false;
-    int fd, reason = ENOMEM;
+    int reason = ENOMEM;
 
     mt_buf_printf(&part, "%s.XXXXXX", path);
-    fd = mkostemp(part.data, O_CLOEXEC);
+    int fd = mkostemp(part.data, O_CLOEXEC);
     if (fd >= 0) {
         bool is_written = mt_io_write(fd, redaction->salt, sizeof redaction->salt);
 
@@ -53,11 +53,10 @@ static bool publish(const char *path, const struct mt_redaction *redaction)
 static int read_salt(const char *path, struct mt_redaction *redaction)
 {
     int fd = mt_io_open(path, O_RDONLY, 0);
-    ssize_t got;
 
     if (fd < 0 && errno == ENOENT)
         return 0;
-    got = fd < 0 ? -1 : mt_io_read_full(fd, redaction->salt, sizeof redaction->salt);
+    ssize_t got = fd < 0 ? -1 : mt_io_read_full(fd, redaction->salt, sizeof redaction->salt);
     if (got < 0)
         mt_message("cannot read the key '%s': %s", path, strerror(errno));
     else if (got < (ssize_t)sizeof redaction->salt)
@@ -183,17 +182,14 @@ static int import_to(struct mt_source *source, const char *input, const char *pa
                                               .force = arguments->outputs.force};
     struct mt_output output;
     struct mt_reading reading;
-    int verdict, printed;
-    enum mt_status status;
-    bool summarizes;
 
     if (mt_output_open(&output, path, &rules, &error) != MT_OK)
         return mt_report_output_error(path, &error);
-    summarizes = has_summary(&output, arguments);
+    bool summarizes = has_summary(&output, arguments);
     if (summarizes)
         mt_recorded_summaries_begin(&summaries, path, source);
     mt_reading_start(&reading, source, "writing", arguments->common.quiet);
-    status = write_trace(source, output.fd, &written, &error);
+    enum mt_status status = write_trace(source, output.fd, &written, &error);
     mt_reading_end(&reading);
     if (status != MT_OK) {
         mt_recorded_summaries_abandon(&summaries);
@@ -209,8 +205,8 @@ static int import_to(struct mt_source *source, const char *input, const char *pa
         mt_recorded_summaries_add(&summaries, path);
         mt_recorded_summaries_finish(&summaries);
     }
-    verdict = mt_input_verdict(source, input, &arguments->common);
-    printed = print_written(&written, path, &arguments->common);
+    int verdict = mt_input_verdict(source, input, &arguments->common);
+    int printed = print_written(&written, path, &arguments->common);
     return printed != MT_EXIT_OK ? printed : verdict;
 }
 
@@ -320,7 +316,6 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
         MT_STRICT_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
-    struct mt_source *source;
     char **paths;
     int count, exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
 
@@ -329,6 +324,6 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
     exit_code = check(&arguments, paths[0]);
     if (exit_code != MT_EXIT_OK)
         return exit_code;
-    source = mt_open_input(paths[0], &arguments.common, &exit_code);
+    struct mt_source *source = mt_open_input(paths[0], &arguments.common, &exit_code);
     return source ? import_source(source, paths[0], &arguments) : exit_code;
 }

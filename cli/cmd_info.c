@@ -398,7 +398,6 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
     };
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_reading reading;
-    enum mt_status status;
     char **arguments;
     int count, code = mt_options_parse(command, options, argc, argv, 1, 1, &arguments, &count);
 
@@ -411,7 +410,7 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
     if (!info.source)
         return code;
     mt_reading_start(&reading, info.source, "reading", info.common.quiet);
-    status = count_events(&info, &error);
+    enum mt_status status = count_events(&info, &error);
     mt_reading_end(&reading);
     if (status != MT_OK)
         code = mt_report_error(info.path, &error);

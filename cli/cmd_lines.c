@@ -466,16 +466,16 @@ static int say_no_function(const struct lines_answer *answer)
 /* Counts the functions that are shown, and in *devices the devices that are shown. */
 static uint32_t count_shown(const struct lines_answer *answer, uint32_t *devices)
 {
-    uint32_t count = 0, d, f;
+    uint32_t count = 0;
 
     *devices = 0;
-    for (d = 0; d < answer->table->device_count; d++) {
+    for (uint32_t d = 0; d < answer->table->device_count; d++) {
         const struct mt_line_device *device = &answer->table->devices[d];
 
         if (!lines_shows_device(answer, device))
             continue;
         ++*devices;
-        for (f = 0; f < device->function_count; f++)
+        for (uint32_t f = 0; f < device->function_count; f++)
             count += lines_shows(answer, &device->functions[f]);
     }
     return count;
@@ -536,11 +536,9 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
                                   arguments->source ? &arguments->sources : NULL};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_reading reading;
-    enum mt_status status;
-    int code;
 
     mt_reading_start(&reading, source, "reading", arguments->common.quiet);
-    status = mt_line_table_read(source, &table, &error);
+    enum mt_status status = mt_line_table_read(source, &table, &error);
     mt_reading_end(&reading);
     if (status != MT_OK) {
         mt_line_table_release(&table);
@@ -549,7 +547,7 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
     if (arguments->own)
         mt_line_table_sort_by_own(&table);
     arguments->sources.quiet = arguments->common.quiet;
-    code = print_result(&answer, arguments);
+    int code = print_result(&answer, arguments);
     mt_source_files_end(&arguments->sources);
     mt_line_table_release(&table);
     return mt_answer_verdict(code, source, path, &arguments->common);
@@ -575,11 +573,10 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
          &arguments.sarif},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
-    struct mt_source *source;
     char **paths;
-    int count, code;
+    int count;
+    int code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
 
-    code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
     if (code >= 0)
         return code;
     if (arguments.sarif && arguments.common.json) {
@@ -589,7 +586,7 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
     }
     if (arguments.function)
         keep_name((char *)arguments.function); /* argv may be changed */
-    source = mt_open_input(paths[0], &arguments.common, &code);
+    struct mt_source *source = mt_open_input(paths[0], &arguments.common, &code);
     if (!source)
         return code;
     code = lines(source, paths[0], &arguments);

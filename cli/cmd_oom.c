@@ -114,11 +114,10 @@ static void add_end(struct mt_buf *out, const struct explained *explained)
 static void add_text(struct mt_buf *out, const struct explained *explained)
 {
     struct mt_buf end = {0};
-    uint64_t others;
 
     add_wrapped(out, explained->verdict.headline.data);
     add_end(&end, explained);
-    others = 1 + count_lines(out) + count_lines(&end);
+    uint64_t others = 1 + count_lines(out) + count_lines(&end);
     add_parts(out, &explained->verdict, mt_max_u64(mt_sub_or_0_u64(MAX_LINES, others), 1));
     mt_buf_add(out, end.data, end.length);
     mt_buf_release(&end);
@@ -192,7 +191,6 @@ static int explain(const char *path, const struct mt_buf *text, uint64_t lines_c
     struct explained explained;
     struct mt_buf out = {0};
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    int code;
 
     if (!mt_oom_find(text->data ? text->data : "", text->length, &explained.message)) {
         mt_oom_message_release(&explained.message);
@@ -206,7 +204,7 @@ static int explain(const char *path, const struct mt_buf *text, uint64_t lines_c
         add_json(&out, &explained);
     else
         add_text(&out, &explained);
-    code = mt_print_answer_and_release(&out, common->json);
+    int code = mt_print_answer_and_release(&out, common->json);
     mt_oom_verdict_release(&explained.verdict);
     mt_oom_message_release(&explained.message);
     return code;
@@ -220,13 +218,12 @@ int mt_cmd_oom(const struct mt_command *command, int argc, char **argv)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf text = {0};
     uint64_t lines_cut;
-    const char *path;
     char **paths;
     int count, code = mt_options_parse(command, options, argc, argv, 0, 1, &paths, &count);
 
     if (code >= 0)
         return code;
-    path = count ? paths[0] : "-";
+    const char *path = count ? paths[0] : "-";
     mt_memory_input_set(path);
     if (strcmp(path, "-") == 0 && isatty(STDIN_FILENO) && !common.quiet)
         mt_message("paste the message, then press Ctrl-D");

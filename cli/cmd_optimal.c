@@ -76,12 +76,11 @@ static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_
     struct mt_buf text = {0};
     const void *start;
     size_t length;
-    enum mt_status status;
 
     *is_csv = false;
     if (strcmp(optimal->path, "-") == 0)
         return MT_OK;
-    status = mt_feed_open(optimal->path, &feed, error);
+    enum mt_status status = mt_feed_open(optimal->path, &feed, error);
     if (status == MT_OK)
         status = mt_feed_start(feed, &start, &length, error);
     if (status == MT_OK)
@@ -101,14 +100,13 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_reading reading;
-    enum mt_status status;
     int code;
 
     *source = mt_open_input(optimal->path, &optimal->common, &code);
     if (!*source)
         return code;
     mt_reading_start(&reading, *source, "reading", optimal->common.quiet);
-    status = mt_buffers_from_source(*source, optimal->devices, &error);
+    enum mt_status status = mt_buffers_from_source(*source, optimal->devices, &error);
     mt_reading_end(&reading);
     if (status != MT_OK)
         return mt_report_error(optimal->path, &error);
@@ -118,9 +116,9 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
 
 static unsigned count_devices(const struct optimal *optimal, unsigned from)
 {
-    unsigned count = 0, d;
+    unsigned count = 0;
 
-    for (d = from; d < MT_BUFFERS_DEVICES; d++)
+    for (unsigned d = from; d < MT_BUFFERS_DEVICES; d++)
         count += optimal->devices[d].count > 0;
     return count;
 }
@@ -158,12 +156,10 @@ static int solve_devices(struct optimal *optimal)
 
 static int solve_all(struct optimal *optimal)
 {
-    int code;
-
     optimal->options.progress = show_progress;
     optimal->options.context = optimal;
     mt_progress_start(&optimal->progress, optimal->common.quiet);
-    code = solve_devices(optimal);
+    int code = solve_devices(optimal);
     mt_progress_end(&optimal->progress);
     return code;
 }
@@ -180,9 +176,9 @@ static void json_result(struct mt_json *json, const struct mt_optimal_result *re
 /* Returns the device with the largest plan, which is at the top level of the document. */
 static unsigned largest_device(const struct optimal *optimal)
 {
-    unsigned largest = 0, d;
+    unsigned largest = 0;
 
-    for (d = 1; d < MT_BUFFERS_DEVICES; d++)
+    for (unsigned d = 1; d < MT_BUFFERS_DEVICES; d++)
         if (optimal->results[d].plan_bytes > optimal->results[largest].plan_bytes)
             largest = d;
     return largest;
@@ -246,7 +242,6 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
 static int write_plan(const struct optimal *optimal)
 {
     struct mt_buf out = {0};
-    int code;
 
     mt_buf_add_text(&out, "device,lower,upper,size,offset\n");
     for (unsigned d = 0; d < MT_BUFFERS_DEVICES; d++) {
@@ -257,7 +252,7 @@ static int write_plan(const struct optimal *optimal)
                           (unsigned long long)optimal->results[d].addresses[i]);
         }
     }
-    code = mt_outputs_write(optimal->plan_path, &optimal->outputs, &mt_file_plan, &out);
+    int code = mt_outputs_write(optimal->plan_path, &optimal->outputs, &mt_file_plan, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -283,11 +278,10 @@ static int run(struct optimal *optimal)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_source *source = NULL;
     bool is_csv = false;
-    int code;
 
     if (read_csv(optimal, &is_csv, &error) != MT_OK)
         return mt_report_error(optimal->path, &error);
-    code = is_csv ? MT_EXIT_OK : read_trace(optimal, &source);
+    int code = is_csv ? MT_EXIT_OK : read_trace(optimal, &source);
     if (code == MT_EXIT_OK)
         code = solve_all(optimal);
     if (code == MT_EXIT_OK)
@@ -300,15 +294,13 @@ static int run(struct optimal *optimal)
 
 static int check_and_run(struct optimal *optimal, const char *path)
 {
-    int code;
-
     if (optimal->common.json && mt_outputs_is_standard(optimal->plan_path)) {
         mt_message("--json and -o - both write to standard output: name a file with -o");
         return MT_EXIT_USAGE;
     }
     optimal->path = path;
     mt_outputs_add_input(&optimal->outputs, path);
-    code = mt_output_precheck(optimal->plan_path, &optimal->outputs, &mt_file_plan);
+    int code = mt_output_precheck(optimal->plan_path, &optimal->outputs, &mt_file_plan);
     return code ? code : run(optimal);
 }
 
@@ -316,7 +308,7 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
 {
     struct optimal *optimal = mt_memory_zeroed(1, sizeof *optimal);
     char **paths;
-    int path_count, code;
+    int path_count;
 
     optimal->options.time_ns = DEFAULT_SECONDS * NS_A_SECOND;
     const struct mt_option options[] = {
@@ -329,7 +321,7 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
         MT_ALL_OPTION(optimal->common),
         MT_COMMON_OPTIONS(optimal->common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
-    code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
+    int code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (code < 0 && optimal->time && !parse_seconds(optimal->time, &optimal->options.time_ns)) {
         mt_message("option '--time' needs seconds such as 10 or 0.5, or 'none', not '%s'",
                    optimal->time);

@@ -209,11 +209,10 @@ static enum mt_recording_end finish(struct mt_recording *recording)
 {
     struct telling telling = {.json = recording->json, .quiet = recording->quiet};
     char reason[MT_MEMORY_TEXT];
-    enum mt_recording_end end;
 
     if (recording->json && recording->settings.library)
         json_begin(recording, &telling);
-    end = mt_recording_finish(recording, report_trace, &telling);
+    enum mt_recording_end end = mt_recording_finish(recording, report_trace, &telling);
     if (recording->place.made_folders) /* so it has no traces of other runs */
         telling.next.folder = recording->place.folder;
     if (!recording->json && !recording->quiet)
@@ -230,11 +229,9 @@ static enum mt_recording_end finish(struct mt_recording *recording)
 static int run(struct record *record, const struct mt_command *command, int argc, char **argv)
 {
     struct mt_recording *recording = &record->recording;
-    enum mt_recording_end end;
-    int code;
 
     mt_launch_init(&recording->launch);
-    code = parse(command, record, argc, argv);
+    int code = parse(command, record, argc, argv);
     if (code < 0 && (recording->settings.ring_seconds || recording->settings.idle))
         mt_launch_take_asks(&recording->launch);
     if (code < 0)
@@ -244,7 +241,7 @@ static int run(struct record *record, const struct mt_command *command, int argc
     if (code >= 0)
         return code;
     mt_memory_exit_code_set(mt_launch_exit_code(&recording->launch));
-    end = finish(recording);
+    enum mt_recording_end end = finish(recording);
     code = mt_launch_exit_code(&recording->launch);
     if (code == MT_EXIT_OK &&
         (end == MT_RECORDING_LOST || (record->strict && end != MT_RECORDING_COMPLETE)))

@@ -124,12 +124,12 @@ int mt_cmd_recover(const struct mt_command *command, int argc, char **argv)
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     char **files;
-    int count, printed, code;
+    int count;
+    int code = mt_options_parse(command, options, argc, argv, 1, MAX_FILES, &files, &count);
 
-    code = mt_options_parse(command, options, argc, argv, 1, MAX_FILES, &files, &count);
     if (code >= 0)
         return code;
     code = recover_all(&recover, files, count);
-    printed = mt_print_answer_and_release(&recover.out, common->json);
+    int printed = mt_print_answer_and_release(&recover.out, common->json);
     return printed != MT_EXIT_OK ? printed : code;
 }

@@ -163,14 +163,13 @@ static int measure(struct work *work)
 {
     struct mt_policy_table *table = work->table;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    int code;
     enum mt_status status = measure_own(work, &error);
 
     if (status == MT_END)
         return say_no_requests(work);
     if (status != MT_OK)
         return mt_report_error(work->path, &error);
-    code = measure_others(work);
+    int code = measure_others(work);
     if (code)
         return code;
     table->rows[0].what = "what the run had";
@@ -197,7 +196,6 @@ static int measure_and_draw(struct work *work, const struct mt_picture *picture,
                             struct mt_drawing *drawing)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    int code;
 
     if (mt_heap_view_choose(work->source, &error) != MT_OK)
         return mt_report_error(work->path, &error);
@@ -208,7 +206,7 @@ static int measure_and_draw(struct work *work, const struct mt_picture *picture,
         return MT_EXIT_INPUT;
     }
     choose(work);
-    code = measure(work);
+    int code = measure(work);
     if (code == MT_EXIT_OK)
         draw_policies_picture(work, picture, drawing);
     return code;
@@ -319,16 +317,16 @@ static const struct other_chart *find_other(const char *name)
 static const struct mt_chart *find_chart(const char *name)
 {
     const struct mt_chart *found = mt_chart_find(name);
-    const char *names[MAX_CHARTS], *near;
-    size_t count = 0, i;
+    const char *names[MAX_CHARTS];
+    size_t count = 0;
 
     if (found)
         return found;
-    for (i = 0; i < MT_ARRAY_LEN(others); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(others); i++)
         names[count++] = others[i].name;
-    for (i = 0; mt_charts[i] && count < MAX_CHARTS; i++)
+    for (size_t i = 0; mt_charts[i] && count < MAX_CHARTS; i++)
         names[count++] = mt_charts[i]->name;
-    near = mt_did_you_mean(name, names, count);
+    const char *near = mt_did_you_mean(name, names, count);
     if (!strncmp(name, "flame", 5))
         mt_message("unknown chart '%s'; icicle is a flame graph from the top, flamechart has time "
                    "on its axis",
@@ -348,7 +346,6 @@ static bool is_icicle(const struct arguments *arguments)
 static bool read_by(struct arguments *arguments)
 {
     const char *names[MT_LAYER_BY_COUNT];
-    int found;
 
     for (int i = 0; i < MT_LAYER_BY_COUNT; i++)
         names[i] = mt_layer_by_name((enum mt_layer_by)i);
@@ -360,7 +357,7 @@ static bool read_by(struct arguments *arguments)
     arguments->layer_member = mt_tag_member_option(arguments->by);
     if (arguments->layer_member)
         return true;
-    found = mt_blocks_option_find_word("--by", arguments->by, names, MT_LAYER_BY_COUNT);
+    int found = mt_blocks_option_find_word("--by", arguments->by, names, MT_LAYER_BY_COUNT);
     arguments->layer_by = found < 0 ? MT_LAYERS_BY_ROLE : (enum mt_layer_by)found;
     return found >= 0;
 }
@@ -472,14 +469,13 @@ static int write_page(const struct mt_report *report, const struct mt_device_rep
 {
     const struct mt_report_html page = {.report = report, .only = device};
     struct mt_buf document = {0};
-    int code;
 
     if (!device || !device->history || !device->timeline || mt_is_one_instant(report, device)) {
         mt_message("'%s': no history was recorded; write an .svg file instead", arguments->path);
         return MT_EXIT_INPUT;
     }
     mt_report_html_add(&document, &page);
-    code = mt_picture_write_page(&arguments->picture, &document);
+    int code = mt_picture_write_page(&arguments->picture, &document);
     if (code == MT_EXIT_OK && arguments->common.json)
         code = mt_picture_print_json(&arguments->picture, arguments->chart->name, device->device,
                                      document.length);
@@ -495,8 +491,6 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     struct mt_chart_options options = arguments->options;
     struct mt_drawing drawing;
     size_t bytes = 0;
-    const char *lack;
-    int exit_code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
         mt_question_print_no_events(arguments->path, report, arguments->device);
@@ -514,7 +508,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     if (is_icicle(arguments) &&
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    lack = mt_chart_lacks(arguments->chart, report, device);
+    const char *lack = mt_chart_lacks(arguments->chart, report, device);
     if (lack) {
         mt_message("'%s': no %s: %s", arguments->path, arguments->chart->name, lack);
         return MT_EXIT_INPUT;
@@ -522,7 +516,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     options.event_axis |= !arguments->axis && mt_is_shown_by_event(report, device);
     arguments->chart->draw(report, device, &options, &drawing);
     drawing.huge = arguments->outputs.force;
-    exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
+    int exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
     mt_drawing_release(&drawing);
     if (exit_code == MT_EXIT_OK && arguments->common.json)
         exit_code = mt_picture_print_json(&arguments->picture, arguments->chart->name,
@@ -558,13 +552,12 @@ static int render(struct mt_source *source, const struct arguments *arguments)
     struct mt_analyze_options options = options_of(arguments);
     struct mt_report *report = NULL;
     struct mt_error error;
-    int exit_code;
 
     if (mt_analyze_with_progress(source, &options, arguments->common.quiet, &report, &error) !=
         MT_OK)
         return mt_report_error(arguments->path, &error);
     mt_debug_passes(report);
-    exit_code = mt_question_check_member(source, arguments->path, arguments->layer_member);
+    int exit_code = mt_question_check_member(source, arguments->path, arguments->layer_member);
     if (exit_code < 0)
         exit_code = draw(report, arguments);
     mt_report_release(report);
@@ -624,11 +617,10 @@ static int run(const struct mt_command *command, int argc, char **argv)
          &arguments.outputs.force},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
-    struct mt_source *source;
     char **positional;
-    int count, exit_code;
+    int count;
+    int exit_code = mt_options_parse(command, options, argc, argv, 2, 3, &positional, &count);
 
-    exit_code = mt_options_parse(command, options, argc, argv, 2, 3, &positional, &count);
     if (exit_code >= 0)
         return exit_code;
     arguments.picture.outputs = &arguments.outputs;
@@ -642,7 +634,7 @@ static int run(const struct mt_command *command, int argc, char **argv)
     if (!arguments.chart)
         return find_other(positional[0])->render(&arguments, positional + 1);
     arguments.path = positional[1];
-    source = mt_open_input(arguments.path, &arguments.common, &exit_code);
+    struct mt_source *source = mt_open_input(arguments.path, &arguments.common, &exit_code);
     if (!source)
         return exit_code;
     exit_code = render(source, &arguments);
@@ -654,11 +646,10 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
 {
     struct mt_command with_charts = *command;
     struct mt_buf details = {0};
-    int exit_code;
 
     add_details(&details, command->details);
     with_charts.details = details.data;
-    exit_code = run(&with_charts, argc, argv);
+    int exit_code = run(&with_charts, argc, argv);
     mt_buf_release(&details);
     return exit_code;
 }

@@ -136,12 +136,12 @@ static void print_rows(struct mt_buf *out, const struct mt_replay_summary *summa
     /* no column is shortened: the name of a policy is its options */
     const struct mt_style *style = mt_stdout_style();
     struct mt_table table;
-    size_t i, d, rows = 0;
+    size_t rows = 0;
 
     mt_table_begin(&table, "!policy|#device|#peak reserved|#peak allocated|#peak requested|#device "
                            "allocs|#device frees|#retries|#OOMs");
-    for (i = 0; i < count; i++)
-        for (d = 0; d < summaries[i].device_count; d++, rows++)
+    for (size_t i = 0; i < count; i++)
+        for (size_t d = 0; d < summaries[i].device_count; d++, rows++)
             add_row(&table, summaries[i].policy, &summaries[i].devices[d]);
     mt_text_table_add(out, &table, 0, style);
     if (!rows)
@@ -426,10 +426,10 @@ static enum mt_status replay_policy(void *context, struct mt_source *source, con
 {
     const struct replay_run *run = context;
     struct mt_replay_options options = *run->options;
-    enum mt_status status;
 
     options.policy = policy;
-    status = mt_replay_run(source, &options, run->observer, &run->summaries[index], error);
+    enum mt_status status =
+        mt_replay_run(source, &options, run->observer, &run->summaries[index], error);
     if (status == MT_OK && !run->observer)
         status = mt_replay_orders(source, &options, MT_BASE_ORDERS, &run->summaries[index], error);
     return status;
@@ -450,15 +450,13 @@ static int run_policies(struct mt_source *source, const char *path,
                                         replay_policy,
                                         &run};
     struct counters_csv csv = {0};
-    struct mt_replay_observer observer;
-    int exit_code;
 
     if (!arguments->counters_path)
         return mt_policy_runs_run(&runs);
-    exit_code = counters_csv_open(&csv, arguments->counters_path, &arguments->outputs);
+    int exit_code = counters_csv_open(&csv, arguments->counters_path, &arguments->outputs);
     if (exit_code != MT_EXIT_OK)
         return exit_code;
-    observer = counters_csv_observer(&csv);
+    struct mt_replay_observer observer = counters_csv_observer(&csv);
     run.observer = &observer;
     exit_code = mt_policy_runs_run(&runs);
     return counters_csv_close(&csv, exit_code);
@@ -536,11 +534,10 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_arena arena = {0};
-    struct mt_source *source;
     char **paths;
-    int path_count, exit_code;
+    int path_count;
+    int exit_code = mt_options_parse(command, options, argc, argv, 0, 1, &paths, &path_count);
 
-    exit_code = mt_options_parse(command, options, argc, argv, 0, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
     if (arguments.list_policies)
@@ -564,7 +561,8 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     if (!arguments.policies.count)
         arguments.policies.items[arguments.policies.count++] = NULL; /* the policy of the trace */
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
-    source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
+    struct mt_source *source =
+        exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
     if (source)
         exit_code = choose_heap(source, paths[0], arguments.heap);
     if (source && exit_code == MT_EXIT_OK)

@@ -65,10 +65,9 @@ static void say_unknown_name(const char *path, const char *sql, const char *text
 {
     struct known_names known = {.count = 0};
     struct mt_buf line = {0};
-    const char *near;
 
     find_names(path, sql, &known);
-    near = mt_did_you_mean(name, known.names, known.count);
+    const char *near = mt_did_you_mean(name, known.names, known.count);
     mt_buf_add_text(&line, text);
     if (near)
         mt_buf_printf(&line, "; did you mean '%s'?", near);
@@ -144,11 +143,10 @@ static enum mt_status ask(const struct arguments *arguments, const char *path,
                                                   .context = rows,
                                                   .on_columns = mt_answer_rows_columns,
                                                   .on_row = mt_answer_rows_add};
-    enum mt_status status;
 
     (void)signal(SIGALRM, give_up);
     (void)alarm((unsigned)arguments->timeout_s + 2);
-    status = mt_database_library(NULL)->ask(&question, error);
+    enum mt_status status = mt_database_library(NULL)->ask(&question, error);
     (void)alarm(0);
     return status;
 }
@@ -170,12 +168,12 @@ static int answer(const struct arguments *arguments)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_run_database database;
     bool reads_events = false, is_late = false;
-    enum mt_status status;
     int code = mt_run_database_open(&database, arguments->path, &arguments->common);
     struct mt_answer_rows rows = rows_of(arguments, database.is_temporary ? NULL : database.path);
 
     if (code == MT_EXIT_OK) {
-        status = ask(arguments, database.path, &rows, &reads_events, &is_late, &error);
+        enum mt_status status =
+            ask(arguments, database.path, &rows, &reads_events, &is_late, &error);
         /* Rows after a limit are only counted. If that fails, the answer is still right. */
         if (status == MT_OK || rows.omitted)
             code =
@@ -202,7 +200,6 @@ static int list_questions(const struct arguments *arguments)
 {
     static const char *const names[] = {"question", "parameters", "answer"};
     struct mt_answer_rows rows = rows_of(arguments, NULL);
-    int code;
 
     mt_answer_rows_columns(&rows, names, MT_ARRAY_LEN(names));
     for (size_t i = 0; i < mt_named_question_count(); i++) {
@@ -221,7 +218,7 @@ static int list_questions(const struct arguments *arguments)
         mt_buf_release(&parameters);
         mt_buf_release(&description);
     }
-    code = mt_answer_rows_print(&rows, true);
+    int code = mt_answer_rows_print(&rows, true);
     mt_answer_rows_release(&rows);
     return code;
 }
@@ -245,11 +242,9 @@ static int read_settings(struct arguments *arguments)
 
 static int find_question(struct arguments *arguments)
 {
-    struct mt_named_question question;
-
     if (!arguments->question)
         return MT_EXIT_OK;
-    question = mt_named_question_find(arguments->question);
+    struct mt_named_question question = mt_named_question_find(arguments->question);
     if (!question.sql)
         return MT_EXIT_USAGE;
     arguments->sql = question.sql;
@@ -309,9 +304,9 @@ int mt_cmd_sql(const struct mt_command *command, int argc, char **argv)
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     char **positional;
-    int count, code;
+    int count;
+    int code = mt_options_parse(command, options, argc, argv, 0, 2, &positional, &count);
 
-    code = mt_options_parse(command, options, argc, argv, 0, 2, &positional, &count);
     if (code >= 0)
         return code;
     if (arguments.question && !strcmp(arguments.question, "list"))

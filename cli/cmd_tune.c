@@ -33,11 +33,9 @@ static int tune(struct mt_source *source, const char *path, const struct argumen
                                             show_progress, &progress};
     struct mt_error error = {MT_OK, MT_NO_OFFSET, ""};
     struct mt_tune_summary summary;
-    enum mt_status status;
-    int exit_code;
 
     mt_progress_start(&progress, arguments->common.quiet);
-    status = mt_tune_run(source, &options, &summary, &error);
+    enum mt_status status = mt_tune_run(source, &options, &summary, &error);
     mt_progress_end(&progress);
     if (status == MT_ERR_UNSUPPORTED && summary.is_not_pytorch) {
         mt_message("cannot tune '%s': %s; 'memtrace replay --policies' lists other allocators",
@@ -48,7 +46,7 @@ static int tune(struct mt_source *source, const char *path, const struct argumen
         error.status = status;
         return mt_report_error(path, &error);
     }
-    exit_code = mt_answer_verdict(print(arguments, &summary), source, path, &arguments->common);
+    int exit_code = mt_answer_verdict(print(arguments, &summary), source, path, &arguments->common);
     if (exit_code == MT_EXIT_OK && arguments->limit_bytes && !mt_tune_best(&summary)->serves)
         exit_code = MT_EXIT_BUDGET;
     return exit_code;
@@ -65,14 +63,13 @@ int mt_cmd_tune(const struct mt_command *command, int argc, char **argv)
          &arguments.no_fits},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
-    struct mt_source *source;
     char **paths;
-    int path_count, exit_code;
+    int path_count;
+    int exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
 
-    exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
-    source = mt_open_input(paths[0], &arguments.common, &exit_code);
+    struct mt_source *source = mt_open_input(paths[0], &arguments.common, &exit_code);
     if (!source)
         return exit_code;
     exit_code = tune(source, paths[0], &arguments);

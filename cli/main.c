@@ -93,7 +93,7 @@ static bool is_absent(const char *word)
 /* `other` is a word that is also possible there. */
 static int unknown_command(const char *word, const char *other)
 {
-    const char *names[MAX_COMMANDS], *near;
+    const char *names[MAX_COMMANDS];
     size_t count = 0;
 
     if (is_absent(word)) {
@@ -106,7 +106,7 @@ static int unknown_command(const char *word, const char *other)
     }
     names[count++] = "help";
     names[count++] = other;
-    near = mt_did_you_mean(word, names, count);
+    const char *near = mt_did_you_mean(word, names, count);
     if (near)
         mt_message("unknown command '%s'; did you mean '%s'?", word, near);
     else if (strpbrk(word, "./") && access(word, F_OK) != 0)
@@ -127,7 +127,6 @@ static bool is_file(const char *word)
 static int run_help(int argc, char **argv)
 {
     char name[] = "help", option[] = "--help", *arguments[] = {name, option, NULL};
-    const struct mt_command *command;
 
     if (argc < 2)
         return print_overview();
@@ -135,7 +134,7 @@ static int run_help(int argc, char **argv)
         return print_command_names(argc > 2 ? argv[2] : "", "skill");
     if (strcmp(argv[1], "skill") == 0)
         return print_text(mt_skill);
-    command = find_command(argv[1]);
+    const struct mt_command *command = find_command(argv[1]);
     if (!command)
         return strcmp(argv[1], "help") == 0 ? print_overview() : unknown_command(argv[1], "skill");
     return command->run(command, 2, arguments);
@@ -166,7 +165,6 @@ static bool asks_help(const char *word)
 static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
-    const struct mt_command *command;
 
     if (!word)
         return say_first_steps();
@@ -181,7 +179,7 @@ static int run(int argc, char **argv)
         return print_command_names(argc > 2 ? argv[2] : "", "version");
     if (strcmp(word, "help") == 0)
         return run_help(argc - 1, argv + 1);
-    command = find_command(word);
+    const struct mt_command *command = find_command(word);
     if (!command && is_file(word)) /* `memtrace FILE` is `memtrace analyze FILE` */
         return find_command("analyze")->run(find_command("analyze"), argc, argv);
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word, "version");
@@ -189,8 +187,6 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int code;
-
     fill_standard_streams();
     /* The command that `record` runs would inherit this. Elsewhere, writes fail with EPIPE instead
      * of a signal. */
@@ -199,6 +195,6 @@ int main(int argc, char **argv)
         mt_outputs_handle_signals();
     }
     mt_debug_check();
-    code = mt_memory_limit_start(mt_outputs_unfinished());
+    int code = mt_memory_limit_start(mt_outputs_unfinished());
     return code >= 0 ? code : run(argc, argv);
 }

@@ -50,11 +50,10 @@ void *__wrap_calloc(size_t count, size_t size)
 void *__wrap_realloc(void *memory, size_t size)
 {
     size_t before = memory ? malloc_usable_size(memory) : 0;
-    void *moved;
 
     if (size > before && !mt_memory_allows(size))
         return refused();
-    moved = __real_realloc(memory, size);
+    void *moved = __real_realloc(memory, size);
     if (moved || !size)
         mt_memory_given_back(before);
     return moved || size ? counted(moved) : NULL;

@@ -149,12 +149,11 @@ static char *copy_escaped(struct mt_drawing *drawing, struct mt_foreign_text tex
 /* Copies text and escapes characters that must not be shown, so that back ends never get them. */
 static const char *copy_text(struct mt_drawing *drawing, const char *text)
 {
-    struct mt_foreign_text foreign;
     const char *copy;
 
     if (!text)
         return NULL;
-    foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
     if (all_stand_for_themselves(foreign))
         copy = mt_arena_text(&drawing->arena, text, strlen(text));
     else
@@ -164,8 +163,6 @@ static const char *copy_text(struct mt_drawing *drawing, const char *text)
 
 static struct mt_op *add_op(struct mt_drawing *drawing, enum mt_op_kind kind)
 {
-    struct mt_op *op;
-
     if (drawing->op_count == drawing->op_capacity) {
         size_t capacity = drawing->op_capacity ? drawing->op_capacity * 2 : 256;
         struct mt_op *ops = mt_arena_array(&drawing->arena, capacity, sizeof *ops);
@@ -175,7 +172,7 @@ static struct mt_op *add_op(struct mt_drawing *drawing, enum mt_op_kind kind)
         drawing->ops = ops;
         drawing->op_capacity = capacity;
     }
-    op = &drawing->ops[drawing->op_count++];
+    struct mt_op *op = &drawing->ops[drawing->op_count++];
     memset(op, 0, sizeof *op);
     op->kind = kind;
     return op;
@@ -343,12 +340,11 @@ static size_t start_that_fits(const char *text, double size, enum mt_weight weig
     const struct mt_glyph_table *table = &mt_glyph_tables[weight];
     const char *at = text, *next = text;
     double limit = width * MT_GLYPH_EM / size, units = 0;
-    const struct mt_glyph *glyph;
     uint32_t character;
 
     *characters = 0;
     while ((character = mt_utf8_next(&next))) {
-        glyph = mt_glyph_find(table, character);
+        const struct mt_glyph *glyph = mt_glyph_find(table, character);
         units += glyph ? glyph->advance : MT_GLYPH_BOX_ADVANCE;
         if (units > limit)
             break;
@@ -380,12 +376,12 @@ double mt_text_room(const char *text, double size, enum mt_weight weight)
 const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,
                         enum mt_weight weight, double width, bool middle)
 {
-    double room, total = mt_text_width(text, size, weight);
+    double total = mt_text_width(text, size, weight);
     const char *tail = "";
-    size_t head, head_characters, tail_characters;
+    size_t head_characters, tail_characters;
 
     width /= FONT_SLACK;
-    room = width - mt_text_width(ELLIPSIS, size, weight);
+    double room = width - mt_text_width(ELLIPSIS, size, weight);
     if (total > width && room <= 0)
         return "";
     text = copy_text(drawing, text);
@@ -394,8 +390,8 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
     if (middle)
         tail = mt_cut_tail(text, end_that_fits(text, size, weight, room * TAIL_SHARE, total));
     start_that_fits(tail, size, weight, width, &tail_characters);
-    head = start_that_fits(text, size, weight, room - mt_text_width(tail, size, weight),
-                           &head_characters);
+    size_t head = start_that_fits(text, size, weight, room - mt_text_width(tail, size, weight),
+                                  &head_characters);
     head = mt_cut_head(text, head);
     if (head_characters + tail_characters < MIN_CHARACTERS || (!head && !*tail))
         return "";

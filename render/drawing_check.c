@@ -137,7 +137,6 @@ static bool text_is_sound(const struct mt_drawing *drawing, const struct mt_op *
                           const char **why)
 {
     const struct mt_text_style *style = &op->style;
-    struct mt_box box;
 
     MT_SOUND(why, op->text && may_be_shown(op->text));
     MT_SOUND(why, isfinite(style->size) && style->size > 0);
@@ -145,7 +144,7 @@ static bool text_is_sound(const struct mt_drawing *drawing, const struct mt_op *
     MT_SOUND(why, style->anchor >= MT_ANCHOR_START && style->anchor <= MT_ANCHOR_END);
     MT_SOUND(why, is_color(style->color) && style->color);
     MT_SOUND(why, isfinite(op->text_width) && op->text_width >= 0);
-    box = mt_text_box(op);
+    struct mt_box box = mt_text_box(op);
     MT_SOUND(why, !*op->text || is_inside(drawing, &box, TEXT_SLACK));
     return true;
 }

@@ -26,12 +26,11 @@ static void trace_glyph(const struct mt_glyph_pen *pen, const struct mt_glyph_ta
 {
     const int16_t *at = table->outlines + glyph->start, *end = at + glyph->length;
     struct mt_point p[3];
-    int points;
 
     while (at < end) {
         int operation = *at++;
+        int points = operation == MT_GLYPH_CURVE ? 3 : 1;
 
-        points = operation == MT_GLYPH_CURVE ? 3 : 1;
         for (int i = 0; i < points; i++, at += 2)
             p[i] = place(pen, along + at[0], at[1]);
         if (operation == MT_GLYPH_MOVE) {
@@ -86,12 +85,11 @@ static void glyph_path(const struct mt_glyph_pen *pen, const struct mt_glyph_tab
 void mt_text_path(const struct mt_glyph_pen *pen, const char *text, enum mt_weight weight)
 {
     const struct mt_glyph_table *table = &mt_glyph_tables[weight];
-    const struct mt_glyph *glyph;
     uint32_t character;
     double along = 0;
 
     while ((character = mt_utf8_next(&text))) {
-        glyph = mt_glyph_find(table, character);
+        const struct mt_glyph *glyph = mt_glyph_find(table, character);
         glyph_path(pen, table, glyph, along);
         along += glyph ? glyph->advance : MT_GLYPH_BOX_ADVANCE;
     }
@@ -107,12 +105,11 @@ static struct extent outline_extent(const struct mt_glyph_table *table,
                                     const struct mt_glyph *glyph)
 {
     struct extent box = {INT16_MAX, INT16_MIN, INT16_MAX, INT16_MIN};
-    const int16_t *at, *end;
 
     if (!glyph)
         return (struct extent){0, MT_GLYPH_BOX_ADVANCE, 0, (int)MT_GLYPH_CAP};
-    at = table->outlines + glyph->start;
-    for (end = at + glyph->length; at < end;) {
+    const int16_t *at = table->outlines + glyph->start;
+    for (const int16_t *end = at + glyph->length; at < end;) {
         for (int points = *at++ == MT_GLYPH_CURVE ? 3 : 1; points > 0; points--, at += 2) {
             box.left = at[0] < box.left ? at[0] : box.left;
             box.right = at[0] > box.right ? at[0] : box.right;
@@ -132,7 +129,7 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
         cairo_image_surface_create(CAIRO_FORMAT_A8, mask->width, mask->height);
     const unsigned char *data = cairo_image_surface_get_data(surface);
     struct mt_glyph_pen pen = {cairo_create(surface), shift - mask->left, -mask->top, scale, false};
-    size_t width = (size_t)mask->width, stride;
+    size_t width = (size_t)mask->width;
     uint8_t *coverage = mt_arena_array(&cache->arena, width, (size_t)mask->height);
 
     if (data && !cairo_status(pen.cairo)) {
@@ -143,7 +140,7 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
         cairo_surface_flush(surface);
     }
     if (data && !cairo_status(pen.cairo)) {
-        stride = (size_t)cairo_image_surface_get_stride(surface);
+        size_t stride = (size_t)cairo_image_surface_get_stride(surface);
         for (int y = 0; y < mask->height; y++)
             memcpy(coverage + (size_t)y * width, data + (size_t)y * stride, width);
         mask->coverage = coverage;

@@ -9,11 +9,10 @@
 uint32_t mt_utf8_next(const char **text)
 {
     uint32_t character = REPLACEMENT;
-    size_t length;
 
     if (!**text)
         return 0;
-    length = mt_utf8_read(*text, 4, &character); /* the NUL ends a shorter sequence */
+    size_t length = mt_utf8_read(*text, 4, &character); /* the NUL ends a shorter sequence */
     *text += length ? length : 1;
     return character;
 }
@@ -35,13 +34,13 @@ static uint32_t same_look(uint32_t character)
 
 const struct mt_glyph *mt_glyph_find(const struct mt_glyph_table *table, uint32_t character)
 {
-    uint32_t low = 0, high = table->count, middle;
+    uint32_t low = 0, high = table->count;
 
     character = same_look(character);
     if (character >= 0x20 && character < 0x7F)
         return &table->glyphs[character - 0x20];
     while (low < high) {
-        middle = low + (high - low) / 2;
+        uint32_t middle = low + (high - low) / 2;
         if (table->glyphs[middle].character == character)
             return &table->glyphs[middle];
         if (table->glyphs[middle].character < character)

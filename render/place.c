@@ -118,11 +118,9 @@ double mt_placer_cost(const struct mt_placer *placer, const struct mt_box *box)
 static void try_box(const struct mt_placer *placer, struct mt_point at, struct mt_box box,
                     double *best_score, struct mt_box *best)
 {
-    double cost;
-
     if (!is_inside(&box, &placer->frame))
         return;
-    cost = score(placer, &box, at, *best_score);
+    double cost = score(placer, &box, at, *best_score);
     if (cost < *best_score) {
         *best_score = cost;
         *best = box;

@@ -39,22 +39,21 @@ static void set_rgb(cairo_t *cairo, uint32_t rgb, double opacity)
  * to check a context once, at its end. */
 static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color color)
 {
-    int period = (int)fmax(2, round(MT_HATCH_PERIOD * canvas->scale)), shift;
+    int period = (int)fmax(2, round(MT_HATCH_PERIOD * canvas->scale));
     cairo_surface_t *tile = cairo_image_surface_create(CAIRO_FORMAT_RGB24, period, period);
     cairo_t *cairo = cairo_create(tile);
-    cairo_pattern_t *pattern;
 
     set_rgb(cairo, mt_theme_hatch_ground(canvas->theme, color), 1);
     cairo_paint(cairo);
     set_rgb(cairo, mt_theme_rgb(canvas->theme, color), 1);
     cairo_set_line_width(cairo, MT_HATCH_WIDTH * canvas->scale);
     /* Parts of the neighboring lines are visible in the corners. */
-    for (shift = -period; shift <= period; shift += period) {
+    for (int shift = -period; shift <= period; shift += period) {
         cairo_move_to(cairo, shift - 2, period + 2);
         cairo_line_to(cairo, shift + period + 2, -2);
     }
     cairo_stroke(cairo);
-    pattern = cairo_status(cairo) ? NULL : cairo_pattern_create_for_surface(tile);
+    cairo_pattern_t *pattern = cairo_status(cairo) ? NULL : cairo_pattern_create_for_surface(tile);
     cairo_destroy(cairo);
     cairo_surface_destroy(tile);
     if (pattern && cairo_pattern_status(pattern)) {
@@ -243,16 +242,16 @@ static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
 static void blend_mask(const struct canvas *canvas, const struct mt_glyph_mask *mask, int pen_x,
                        int pen_y, uint32_t color)
 {
-    int left = pen_x + mask->left, top = pen_y + mask->top - canvas->top, x, y;
+    int left = pen_x + mask->left, top = pen_y + mask->top - canvas->top;
     int from_x = left < 0 ? -left : 0, from_y = top < 0 ? -top : 0;
     int to_x = left + mask->width > canvas->width ? canvas->width - left : mask->width;
     int to_y = top + mask->height > canvas->height ? canvas->height - top : mask->height;
 
-    for (y = from_y; y < to_y; y++) {
+    for (int y = from_y; y < to_y; y++) {
         const uint8_t *coverage = mask->coverage + (size_t)y * (size_t)mask->width;
         uint32_t *pixels = canvas->pixels + (size_t)(top + y) * canvas->stride;
 
-        for (x = from_x; x < to_x; x++)
+        for (int x = from_x; x < to_x; x++)
             if (coverage[x])
                 pixels[left + x] = mix(pixels[left + x], color, coverage[x]);
     }
@@ -343,14 +342,14 @@ static void draw_cells(const struct canvas *canvas, const struct mt_op *op)
     for (uint32_t i = 0; i < op->cell_count; i++) {
         const struct mt_grid_cell *cell = &op->cells[i];
         unsigned below = cell->y + (unsigned)cell->height, beyond = cell->x + (unsigned)cell->width;
-        int bottom = canvas->top + canvas->height, top, end, left, right;
+        int bottom = canvas->top + canvas->height;
 
         if (below < first)
             continue;
-        top = grid_pixel(canvas, op->y, op->unit, cell->y, canvas->top, bottom);
-        end = grid_pixel(canvas, op->y, op->unit, below, canvas->top, bottom);
-        left = grid_pixel(canvas, op->x, op->unit, cell->x, 0, canvas->width);
-        right = grid_pixel(canvas, op->x, op->unit, beyond, 0, canvas->width);
+        int top = grid_pixel(canvas, op->y, op->unit, cell->y, canvas->top, bottom);
+        int end = grid_pixel(canvas, op->y, op->unit, below, canvas->top, bottom);
+        int left = grid_pixel(canvas, op->x, op->unit, cell->x, 0, canvas->width);
+        int right = grid_pixel(canvas, op->x, op->unit, beyond, 0, canvas->width);
         if (top == bottom)
             break; /* cells are sorted, so all others are also below */
         for (int y = top; y < end; y++) {
@@ -437,8 +436,6 @@ enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme th
 {
     double width = round(drawing->width * scale), height = round(drawing->height * scale);
     struct mt_raster *raster;
-    struct canvas *canvas;
-    double rows;
 
     if (!(width >= 1 && height >= 1 && width <= MT_RASTER_MAX_SIDE &&
           height <= MT_RASTER_MAX_SIDE &&
@@ -450,10 +447,10 @@ enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme th
                            ? ""
                            : " without --force");
     raster = mt_memory_zeroed(1, sizeof *raster);
-    rows = fmax(16, floor(BAND_PIXELS / width));
+    double rows = fmax(16, floor(BAND_PIXELS / width));
     raster->drawing = drawing;
     raster->height = (int)height;
-    canvas = &raster->canvas;
+    struct canvas *canvas = &raster->canvas;
     canvas->scale = scale;
     canvas->theme = theme;
     canvas->width = (int)width;
@@ -482,7 +479,6 @@ enum mt_status mt_raster_next(struct mt_raster *raster, struct mt_raster_band *b
                               struct mt_error *error)
 {
     struct canvas *canvas = &raster->canvas;
-    cairo_status_t status;
 
     canvas->top += canvas->height;
     band->words = canvas->pixels;
@@ -494,7 +490,7 @@ enum mt_status mt_raster_next(struct mt_raster *raster, struct mt_raster_band *b
     if (band->rows && canvas->pixels && !cairo_status(canvas->cairo))
         draw_operations(canvas, raster->drawing);
     cairo_surface_flush(canvas->surface);
-    status = canvas->failed ? CAIRO_STATUS_NO_MEMORY : cairo_status(canvas->cairo);
+    cairo_status_t status = canvas->failed ? CAIRO_STATUS_NO_MEMORY : cairo_status(canvas->cairo);
     if (status == CAIRO_STATUS_SUCCESS)
         return MT_OK;
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot draw: %s",

@@ -65,7 +65,7 @@ static void byte_label(char *text, uint64_t tenths, const char *unit)
 void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top, size_t most)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double unit = 1, step;
+    double unit = 1;
     size_t index = 0;
 
     most = most < 2 ? 2 : most > MT_MAX_TICKS ? MT_MAX_TICKS : most;
@@ -74,7 +74,7 @@ void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top,
         index++;
     }
     memset(ticks, 0, sizeof *ticks);
-    step = top ? smallest_byte_step((double)top, most, unit) : 1;
+    double step = top ? smallest_byte_step((double)top, most, unit) : 1;
     do {
         struct mt_tick *tick = &ticks->ticks[ticks->count];
         double value = step * (double)ticks->count;
@@ -119,7 +119,7 @@ void mt_scale_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_n
         const char *name;
     } units[] = {{SECOND, "s"}, {1000000, "ms"}, {1000, "\xC2\xB5s"}, {1, "ns"}};
     char whole[MT_UNITS_TEXT], fraction[MAX_DECIMALS + 1] = "";
-    uint64_t part, rest;
+    uint64_t part;
     size_t decimals = 0, i = 0;
 
     if (step_ns >= MINUTE) {
@@ -134,7 +134,7 @@ void mt_scale_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_n
     /* Uses enough decimals to distinguish adjacent ticks. */
     for (part = units[i].ns; step_ns % part && decimals < MAX_DECIMALS; part /= 10)
         decimals++;
-    rest = t_ns % units[i].ns / part;
+    uint64_t rest = t_ns % units[i].ns / part;
     for (part = decimals; part; part--, rest /= 10)
         fraction[part - 1] = (char)('0' + rest % 10);
     snprintf(text, MT_TICK_TEXT, "%s%s%s %s", whole, decimals ? "." : "", fraction, units[i].name);

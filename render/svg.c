@@ -287,12 +287,10 @@ static void add_slopes(struct mt_buf *out, const struct mt_op *op, int64_t x, in
 
 static void add_path(struct mt_buf *out, const struct mt_op *op, const char *id)
 {
-    int64_t x, y;
-
     if (op->point_count < 2)
         return;
-    x = tenths(op->points[0].x);
-    y = tenths(op->points[0].y);
+    int64_t x = tenths(op->points[0].x);
+    int64_t y = tenths(op->points[0].y);
     mt_buf_add_text(out, "<path d=\"M");
     add_tenths(out, x);
     mt_buf_add_char(out, ' ');

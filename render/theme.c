@@ -77,11 +77,9 @@ static uint32_t of_theme(const struct pair *pair, enum mt_theme theme)
 
 uint32_t mt_theme_rgb(enum mt_theme theme, enum mt_color color)
 {
-    int distance;
-
     if (color < MT_COLOR_CHANGE_0 || color > MT_COLOR_CHANGE_LAST)
         return of_theme(&colors[color], theme);
-    distance = (int)color - (int)MT_COLOR_CHANGE_0 - 8;
+    int distance = (int)color - (int)MT_COLOR_CHANGE_0 - 8;
     return mix(of_theme(&change.same, theme),
                of_theme(distance < 0 ? &change.shrank : &change.grew, theme),
                (distance < 0 ? -distance : distance) / 8.0);

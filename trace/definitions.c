@@ -17,20 +17,17 @@ void mt_ids_init(struct mt_ids *ids, uint64_t input_bytes)
 {
     uint64_t share = input_bytes < MAX_TABLE_ENTRIES ? input_bytes : MAX_TABLE_ENTRIES;
     uint64_t limit = FREE_ENTRIES + share * ENTRIES_PER_BYTE;
-    int table;
 
     memset(ids, 0, sizeof *ids);
     ids->limit = limit < MAX_TABLE_ENTRIES ? (uint32_t)limit : MAX_TABLE_ENTRIES;
     ids->text_limit = mt_text_limit(input_bytes);
-    for (table = 0; table < MT_TABLE_COUNT; table++)
+    for (int table = 0; table < MT_TABLE_COUNT; table++)
         ids->lost[table] = MT_NO_ID;
 }
 
 void mt_ids_release(struct mt_ids *ids)
 {
-    int table;
-
-    for (table = 0; table < MT_TABLE_COUNT; table++)
+    for (int table = 0; table < MT_TABLE_COUNT; table++)
         free(ids->map[table].ids);
     memset(ids, 0, sizeof *ids);
 }
@@ -120,13 +117,13 @@ static enum mt_status define_frame(struct mt_ids *ids, struct mt_symbols *symbol
     uint64_t function = mt_cursor_varint(in), file = mt_cursor_varint(in);
     uint64_t line = mt_cursor_bounded(in, UINT32_MAX);
     uint32_t function_id, file_id;
-    enum mt_status status;
 
     if (in->bad)
         return MT_ERR_FORMAT;
     if (*id != MT_NO_ID)
         return MT_OK;
-    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, function, &function_id);
+    enum mt_status status =
+        resolve_optional(ids, symbols, MT_TABLE_STRINGS, function, &function_id);
     if (status == MT_OK)
         status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, file, &file_id);
     if (status == MT_OK)
@@ -179,13 +176,12 @@ static enum mt_status define_heap(struct mt_ids *ids, struct mt_symbols *symbols
 {
     uint64_t name = mt_cursor_varint(in);
     uint32_t name_id;
-    enum mt_status status;
 
     if (in->bad)
         return MT_ERR_FORMAT;
     if (*id != MT_NO_ID)
         return MT_OK;
-    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
+    enum mt_status status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
     return status == MT_OK ? mt_symbols_heap(symbols, name_id, id) : status;
 }
 
@@ -195,13 +191,12 @@ static enum mt_status define_thread(struct mt_ids *ids, struct mt_symbols *symbo
 {
     uint64_t name = mt_cursor_varint(in), os_id = mt_cursor_varint(in);
     uint32_t name_id;
-    enum mt_status status;
 
     if (in->bad)
         return MT_ERR_FORMAT;
     if (*id != MT_NO_ID)
         return MT_OK;
-    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
+    enum mt_status status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
     if (status != MT_OK)
         return status;
     if (file_id)
@@ -216,7 +211,6 @@ static enum mt_status define_end(struct mt_ids *ids, struct mt_symbols *symbols,
 {
     uint64_t device = mt_cursor_bounded(in, MT_MAX_DEVICES - 1), heap = mt_cursor_varint(in);
     struct mt_segment_end end = {.device = (uint16_t)device};
-    enum mt_status status;
     uint32_t heap_id;
     bool lost = false;
 
@@ -229,7 +223,7 @@ static enum mt_status define_end(struct mt_ids *ids, struct mt_symbols *symbols,
         return MT_ERR_FORMAT;
     if (*id != MT_NO_ID)
         return MT_OK;
-    status = mt_ids_resolve(ids, symbols, MT_TABLE_HEAPS, heap, &heap_id, &lost);
+    enum mt_status status = mt_ids_resolve(ids, symbols, MT_TABLE_HEAPS, heap, &heap_id, &lost);
     if (status != MT_OK)
         return status;
     end.heap = (uint16_t)heap_id;
@@ -241,11 +235,10 @@ static enum mt_status define_device(struct mt_ids *ids, struct mt_symbols *symbo
 {
     uint64_t name = mt_cursor_varint(in), total = mt_cursor_varint(in);
     uint32_t name_id;
-    enum mt_status status;
 
     if (in->bad || file_id >= MT_MAX_DEVICES)
         return MT_ERR_FORMAT;
-    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
+    enum mt_status status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
     return status == MT_OK ? mt_symbols_device(symbols, file_id, name_id, total) : status;
 }
 
@@ -286,15 +279,12 @@ static enum mt_status define_table(struct mt_ids *ids, struct mt_symbols *symbol
                                    enum mt_table table, struct mt_cursor in, uint64_t base,
                                    uint64_t count, const char **reason)
 {
-    enum mt_status status;
-    uint64_t i;
-
     if (base > table_limit(ids, table) || count > table_limit(ids, table) - base) {
         *reason = "more definitions than a trace of this size can hold";
         return MT_ERR_FORMAT;
     }
-    status = grow_map(&ids->map[table], (uint32_t)(base + count));
-    for (i = 0; i < count && status == MT_OK; i++)
+    enum mt_status status = grow_map(&ids->map[table], (uint32_t)(base + count));
+    for (uint64_t i = 0; i < count && status == MT_OK; i++)
         status = define_entry(ids, symbols, table, &in, (uint32_t)(base + i));
     if (status == MT_OK && mt_cursor_left(&in))
         status = MT_ERR_FORMAT;
@@ -312,14 +302,13 @@ enum mt_status mt_ids_define(struct mt_ids *ids, struct mt_symbols *symbols,
         uint64_t table = mt_cursor_varint(in), base = mt_cursor_varint(in);
         uint64_t count = mt_cursor_varint(in), length = mt_cursor_varint(in);
         const uint8_t *bytes = mt_cursor_take(in, length);
-        enum mt_status status;
         if (in->bad) {
             *reason = "definitions are cut short";
             return MT_ERR_FORMAT;
         }
         if (table < MT_TABLE_STRINGS || table >= MT_TABLE_COUNT)
             continue; /* of a later version */
-        status =
+        enum mt_status status =
             define_table(ids, symbols, (enum mt_table)table,
                          (struct mt_cursor){bytes, bytes + length, false}, base, count, reason);
         if (status != MT_OK)
@@ -497,9 +486,8 @@ static void write_table(const struct mt_symbols *symbols, enum mt_table table,
 static uint64_t hash_devices(const struct mt_symbols *symbols)
 {
     uint64_t hash = symbols->device_count;
-    uint32_t i;
 
-    for (i = 0; i < symbols->device_count; i++)
+    for (uint32_t i = 0; i < symbols->device_count; i++)
         hash = mt_hash_u64(hash ^ mt_hash_u64(symbols->devices[i].name ^
                                               symbols->devices[i].total_memory_bytes << 20));
     return hash;
@@ -510,12 +498,11 @@ bool mt_definitions_write(const struct mt_symbols *symbols, struct mt_definition
 {
     uint64_t devices_hash = hash_devices(symbols);
     size_t start = out->length;
-    int table;
 
     if (devices_hash != written->devices_hash)
         written->count[MT_TABLE_DEVICES] = 0;
     written->devices_hash = devices_hash;
-    for (table = MT_TABLE_STRINGS; table < MT_TABLE_COUNT; table++) {
+    for (int table = MT_TABLE_STRINGS; table < MT_TABLE_COUNT; table++) {
         uint32_t *count = &written->count[table];
         size_t used = out->length - start;
         MT_ASSERT(*count <= table_count(symbols, (enum mt_table)table));

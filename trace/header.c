@@ -48,12 +48,11 @@ static int open_file(const char *path, int flags, struct mt_error *error)
 static size_t frame_bytes(int fd)
 {
     uint8_t start[MT_SKIPPABLE_HEADER_BYTES];
-    uint32_t payload;
 
     if (mt_io_pread_full(fd, start, sizeof start, 0) != (ssize_t)sizeof start ||
         mt_get_u32(start) != MT_OWN_FRAME_MAGIC)
         return 0;
-    payload = mt_get_u32(start + 4);
+    uint32_t payload = mt_get_u32(start + 4);
     return payload <= MT_HEADER_MAX_BYTES ? sizeof start + payload : 0;
 }
 
@@ -86,12 +85,11 @@ enum mt_status mt_trace_read_header(const char *path, struct mt_arena *arena,
                                     struct mt_trace_header *header, struct mt_error *error)
 {
     int fd = open_file(path, O_RDONLY, error);
-    enum mt_status status;
 
     *header = (struct mt_trace_header){.rank = -1, .world_size = -1};
     if (fd < 0)
         return MT_ERR_IO;
-    status = read_frame(fd, arena, header, error);
+    enum mt_status status = read_frame(fd, arena, header, error);
     (void)mt_io_close(fd);
     return status;
 }
@@ -120,11 +118,10 @@ enum mt_status mt_trace_replace_header(const char *path, const struct mt_trace_h
                                        struct mt_error *error)
 {
     int fd = open_file(path, O_RDWR, error);
-    enum mt_status status;
 
     if (fd < 0)
         return MT_ERR_IO;
-    status = write_frame(fd, header, error);
+    enum mt_status status = write_frame(fd, header, error);
     if (!mt_io_close(fd) && status == MT_OK)
         status = mt_io_fail_output(error);
     return status;
@@ -293,14 +290,13 @@ static void add_room(struct mt_buf *out, size_t start, size_t frame_bytes, uint3
 {
     static const char key[] = "room";
     size_t pair_bytes = 8 + sizeof key - 1, used = out->length - start + CHECKSUM_BYTES;
-    char *room;
 
     if (out->failed || used + pair_bytes > frame_bytes)
         return;
     add_u32(out, sizeof key - 1);
     add_u32(out, (uint32_t)(frame_bytes - used - pair_bytes));
     mt_buf_add_text(out, key);
-    room = mt_buf_reserve(out, frame_bytes - used - pair_bytes);
+    char *room = mt_buf_reserve(out, frame_bytes - used - pair_bytes);
     if (!room)
         return;
     memset(room, ' ', frame_bytes - used - pair_bytes);
@@ -310,16 +306,16 @@ static void add_room(struct mt_buf *out, size_t start, size_t frame_bytes, uint3
 
 void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, struct mt_buf *out)
 {
-    size_t start = out->length, payload, i;
+    size_t start = out->length;
     uint32_t pairs = 0;
 
     add_u32(out, MT_OWN_FRAME_MAGIC);
     add_u32(out, 0);
-    payload = out->length;
+    size_t payload = out->length;
     mt_buf_add(out, own_magic, sizeof own_magic);
     add_u32(out, MT_FORMAT_VERSION);
     add_u32(out, 0);
-    for (i = 0; i < MT_ARRAY_LEN(header_facts); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(header_facts); i++)
         add_fact(out, &header_facts[i], header, &pairs);
     add_room(out, start, frame_bytes, &pairs);
     set_u32(out, payload + 12, pairs);
@@ -350,8 +346,6 @@ static enum mt_status set_fact(const struct fact *fact, const char *value, size_
     char *field = (char *)header + fact->offset;
     const char *text;
     uint64_t number;
-    int32_t small;
-    bool flag;
 
     if (fact->kind == TEXT) {
         text = mt_arena_text(arena, value, length);
@@ -362,8 +356,8 @@ static enum mt_status set_fact(const struct fact *fact, const char *value, size_
     }
     if (!mt_decimal_read(value, length, &number) || (fact->kind == I32 && number > INT32_MAX))
         return MT_ERR_FORMAT;
-    small = (int32_t)number;
-    flag = number != 0;
+    int32_t small = (int32_t)number;
+    bool flag = number != 0;
     if (fact->kind == U64)
         memcpy(field, &number, sizeof number);
     else if (fact->kind == I32)
@@ -381,11 +375,10 @@ static enum mt_status read_pair(struct mt_cursor *in, struct mt_arena *arena,
     uint32_t value_length = lengths ? mt_get_u32(lengths + 4) : 0;
     const char *key = (const char *)mt_cursor_take(in, key_length);
     const char *value = (const char *)mt_cursor_take(in, value_length);
-    size_t i;
 
     if (in->bad)
         return MT_ERR_FORMAT;
-    for (i = 0; i < MT_ARRAY_LEN(header_facts); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(header_facts); i++)
         if (strlen(header_facts[i].key) == key_length &&
             !memcmp(header_facts[i].key, key, key_length))
             return set_fact(&header_facts[i], value, value_length, arena, header);
@@ -396,7 +389,7 @@ enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_a
                               struct mt_trace_header *header, const char **reason)
 {
     struct mt_cursor in = {payload, payload + length, false};
-    uint32_t pairs, i;
+    uint32_t i;
 
     *reason = "malformed";
     if (length < FIXED_BYTES + CHECKSUM_BYTES || !mt_payload_is_header(payload, length))
@@ -411,7 +404,7 @@ enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_a
         *reason = "written by a later version of the format";
         return MT_ERR_UNSUPPORTED;
     }
-    pairs = mt_get_u32(payload + 12);
+    uint32_t pairs = mt_get_u32(payload + 12);
     mt_cursor_take(&in, FIXED_BYTES);
     for (i = 0; i < pairs && i < MAX_PAIRS; i++) {
         enum mt_status status = read_pair(&in, arena, header);
@@ -471,17 +464,15 @@ bool mt_trace_is_imported(const void *bytes, size_t length)
     struct mt_trace_header header = {.sources = NULL};
     struct mt_arena arena = {0};
     const char *reason;
-    uint32_t payload;
-    bool imported;
 
     if (length < MT_SKIPPABLE_HEADER_BYTES || mt_get_u32(at) != MT_OWN_FRAME_MAGIC)
         return false;
-    payload = mt_get_u32(at + 4);
+    uint32_t payload = mt_get_u32(at + 4);
     if (payload > length - MT_SKIPPABLE_HEADER_BYTES)
         return false;
-    imported = mt_header_read(at + MT_SKIPPABLE_HEADER_BYTES, payload, &arena, &header, &reason) ==
-                   MT_OK &&
-               mt_header_is_imported(&header);
+    bool imported = mt_header_read(at + MT_SKIPPABLE_HEADER_BYTES, payload, &arena, &header,
+                                   &reason) == MT_OK &&
+                    mt_header_is_imported(&header);
     mt_arena_release(&arena);
     return imported;
 }

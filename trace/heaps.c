@@ -38,9 +38,8 @@ static bool is_kind_of(const char *name, const char *level)
 struct mt_heap_class mt_heap_class_of(const char *name)
 {
     struct mt_heap_class unknown = {MT_HEAP_FRAMEWORK, false, ""};
-    size_t i;
 
-    for (i = 0; name && i < MT_ARRAY_LEN(known); i++)
+    for (size_t i = 0; name && i < MT_ARRAY_LEN(known); i++)
         if (strcmp(known[i].name, name) == 0)
             return known[i].is;
     if (name && is_kind_of(name, "driver"))

@@ -51,14 +51,14 @@ static void add_entry(struct mt_buf *out, const struct mt_index_entry *entry)
 
 static void write_index(const struct mt_index_entry *entries, size_t count, struct mt_buf *out)
 {
-    size_t payload = out->length + MT_SKIPPABLE_HEADER_BYTES, i;
+    size_t payload = out->length + MT_SKIPPABLE_HEADER_BYTES;
 
     add_u32(out, MT_OWN_FRAME_MAGIC);
     add_u32(out, (uint32_t)(FIXED_BYTES + count * ENTRY_BYTES + CHECKSUM_BYTES));
     mt_buf_add(out, own_magic, sizeof own_magic);
     add_u32(out, MT_FORMAT_VERSION);
     add_u32(out, (uint32_t)count);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         MT_ASSERT(entry_follows(&entries[i], i ? &entries[i - 1] : NULL));
         add_entry(out, &entries[i]);
     }
@@ -71,13 +71,11 @@ static void write_index(const struct mt_index_entry *entries, size_t count, stru
 static void write_seek_table(const struct mt_index_entry *entries, size_t count,
                              uint64_t header_bytes, uint64_t index_bytes, struct mt_buf *out)
 {
-    size_t i;
-
     add_u32(out, MT_SEEK_FRAME_MAGIC);
     add_u32(out, (uint32_t)((count + 2) * SEEK_ENTRY_BYTES + MT_SEEK_FOOTER_BYTES));
     add_u32(out, (uint32_t)header_bytes);
     add_u32(out, 0);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         add_u32(out, (uint32_t)entries[i].info.compressed_bytes);
         add_u32(out, (uint32_t)entries[i].info.raw_bytes);
     }
@@ -109,17 +107,15 @@ uint64_t mt_seek_table_bytes(const uint8_t *footer)
 enum mt_status mt_seek_table_read(const uint8_t *frame, size_t length, struct mt_seek_table *table,
                                   const char **reason)
 {
-    uint64_t count, i;
-
     *reason = "malformed";
     if (length < MT_SKIPPABLE_HEADER_BYTES + MT_SEEK_FOOTER_BYTES ||
         mt_get_u32(frame) != MT_SEEK_FRAME_MAGIC ||
         mt_get_u32(frame + 4) != length - MT_SKIPPABLE_HEADER_BYTES ||
         mt_seek_table_bytes(frame + length - MT_SEEK_FOOTER_BYTES) != length)
         return MT_ERR_FORMAT;
-    count = (length - MT_SKIPPABLE_HEADER_BYTES - MT_SEEK_FOOTER_BYTES) / SEEK_ENTRY_BYTES;
+    uint64_t count = (length - MT_SKIPPABLE_HEADER_BYTES - MT_SEEK_FOOTER_BYTES) / SEEK_ENTRY_BYTES;
     memset(table, 0, sizeof *table);
-    for (i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         table->index_bytes = mt_get_u32(frame + MT_SKIPPABLE_HEADER_BYTES + i * SEEK_ENTRY_BYTES);
         table->covered_bytes += table->index_bytes;
     }
@@ -145,9 +141,7 @@ static struct mt_index_entry read_entry(const uint8_t *at)
 static enum mt_status read_entries(const uint8_t *at, size_t count, uint64_t limit,
                                    struct mt_index_entry *entries)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct mt_zstd_frame_info *frame = &entries[i].info;
 
         entries[i] = read_entry(at + i * ENTRY_BYTES);
@@ -166,13 +160,11 @@ enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit
                              struct mt_index_entry **entries, size_t *count, const char **reason)
 {
     const uint8_t *payload = frame + MT_SKIPPABLE_HEADER_BYTES;
-    size_t bytes;
-    enum mt_status status;
 
     *reason = "malformed";
     if (length < MT_SKIPPABLE_HEADER_BYTES + FIXED_BYTES + CHECKSUM_BYTES)
         return MT_ERR_FORMAT;
-    bytes = length - MT_SKIPPABLE_HEADER_BYTES - CHECKSUM_BYTES;
+    size_t bytes = length - MT_SKIPPABLE_HEADER_BYTES - CHECKSUM_BYTES;
     if (mt_get_u32(frame) != MT_OWN_FRAME_MAGIC ||
         mt_get_u32(frame + 4) != length - MT_SKIPPABLE_HEADER_BYTES ||
         !mt_payload_is_index(payload, bytes))
@@ -190,7 +182,7 @@ enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit
         *reason = mt_status_text(MT_ERR_MEMORY);
         return MT_ERR_MEMORY;
     }
-    status = read_entries(payload + FIXED_BYTES, *count, limit, *entries);
+    enum mt_status status = read_entries(payload + FIXED_BYTES, *count, limit, *entries);
     if (status != MT_OK) {
         free(*entries);
         *entries = NULL;

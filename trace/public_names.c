@@ -108,11 +108,10 @@ static bool is_word(const char *text, size_t length)
     key[length] = ' ';
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order;
 
         while (middle > low && words[middle - 1] != ' ')
             middle--;
-        order = strncmp(key, words + middle, length + 1);
+        int order = strncmp(key, words + middle, length + 1);
         if (!order)
             return true;
         if (order < 0)
@@ -274,12 +273,12 @@ static bool is_python(const char *text, size_t length)
 static bool is_root(const char *path, size_t length)
 {
     static const char *const roots[] = {"torch", "aten", "c10", "caffe2"};
-    const char *slash = memchr(path, '/', length), *next;
+    const char *slash = memchr(path, '/', length);
     size_t name = (size_t)(slash - path);
 
     if (is_one_of(path, name, roots, MT_ARRAY_LEN(roots)))
         return true;
-    next = slash + 1;
+    const char *next = slash + 1;
     slash = memchr(next, '/', length - name - 1);
     return slash && is_python(next, (size_t)(slash - next)) &&
            (!memcmp(path, "lib/", 4) || !memcmp(path, "lib64/", 6));
@@ -336,11 +335,9 @@ static size_t known_start(const char *path, size_t length)
 
 size_t mt_public_folder(const char *path, size_t length)
 {
-    size_t found;
-
     if (length < 2 || path[length - 1] != '/')
         return length;
-    found = packages_start(path, length);
+    size_t found = packages_start(path, length);
     if (found == length)
         found = known_start(path, length);
     return found && found < length ? found - 1 : found;

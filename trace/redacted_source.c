@@ -84,11 +84,10 @@ static enum mt_status copy_name(struct redacted *self, uint32_t *name)
 static enum mt_status copy_symbols(struct redacted *self)
 {
     const struct mt_symbols_copy copy = copy_of(self);
-    enum mt_status status;
 
     if (self->source.symbols_complete) /* other threads may read them */
         return MT_OK;
-    status = mt_symbols_copy_tables(&copy);
+    enum mt_status status = mt_symbols_copy_tables(&copy);
     return status == MT_OK ? copy_stacks(self) : status;
 }
 
@@ -117,12 +116,11 @@ static enum mt_status next(struct mt_source *source, struct mt_event_batch *batc
 {
     struct redacted *self = (struct redacted *)source;
     const enum mt_status read = mt_source_next(self->inner, batch, error);
-    enum mt_status status;
 
     follow(self);
     if (read < 0)
         return read;
-    status = copy_symbols(self);
+    enum mt_status status = copy_symbols(self);
     if (status == MT_OK && read == MT_OK)
         status = redact_batch(self, batch);
     return status == MT_OK ? read

@@ -192,10 +192,10 @@ static size_t call_length(const char *text, size_t length)
 
 static size_t word_length(const char *text, size_t length)
 {
-    size_t at = 0, call;
+    size_t at = 0;
 
     while (at < length) {
-        call = at && text[at] == '(' ? call_length(text + at, length - at) : 0;
+        size_t call = at && text[at] == '(' ? call_length(text + at, length - at) : 0;
         if (!call && ends_word(text[at]))
             break;
         at += call ? call : 1;
@@ -369,12 +369,12 @@ static bool ends_with_file(const char *text, size_t length)
  * last word that has a separator inside. Control characters end it. */
 static size_t path_length(const char *text, size_t length)
 {
-    size_t last = 0, end = word_length(text, length), at = end, word;
+    size_t last = 0, end = word_length(text, length), at = end;
 
     while (at < length && (unsigned char)text[at] >= ' ') {
         if (at == end && ends_with_file(text + last, end - last))
             break;
-        word = ends_word(text[at]) ? 0 : word_length(text + at, length - at);
+        size_t word = ends_word(text[at]) ? 0 : word_length(text + at, length - at);
         if (word && begins_path(text + at, word))
             break;
         if ((word && count_separators(text + at, word)) ||
@@ -489,10 +489,10 @@ bool mt_text_identifies(enum mt_text_kind kind, const char *text, size_t length)
 {
     static const struct mt_redaction any;
     struct mt_buf out = {0};
-    bool differs;
 
     mt_redact(&any, kind, text, length, &out);
-    differs = !out.failed && (out.length != length || (length && memcmp(out.data, text, length)));
+    bool differs =
+        !out.failed && (out.length != length || (length && memcmp(out.data, text, length)));
     mt_buf_release(&out);
     return differs;
 }

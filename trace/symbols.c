@@ -35,21 +35,19 @@ enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, u
                                 uint32_t line, uint32_t *id)
 {
     uint64_t key = mt_hash_u64(((uint64_t)function << 32 | file) ^ mt_hash_u64(line));
-    enum mt_status status;
 
     for (;; key++) {
         uint32_t found = mt_map_get(&symbols->frame_ids, key);
-        const struct mt_frame *frame;
         if (found == MT_MAP_NONE)
             break;
         MT_ASSERT(found < symbols->frame_count);
-        frame = &symbols->frames[found];
+        const struct mt_frame *frame = &symbols->frames[found];
         if (frame->function == function && frame->file == file && frame->line == line) {
             *id = found;
             return MT_OK;
         }
     }
-    status =
+    enum mt_status status =
         make_room(symbols, FRAMES, &symbols->frames, symbols->frame_count, sizeof *symbols->frames);
     if (status != MT_OK)
         return status;
@@ -66,7 +64,6 @@ enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uin
 {
     uint64_t key = (uint64_t)parent << 32 | frame;
     uint32_t found = mt_map_get(&symbols->stack_ids, key);
-    enum mt_status status;
 
     MT_ASSERT(parent == MT_NO_ID || parent < symbols->stack_count);
     MT_ASSERT(frame < symbols->frame_count);
@@ -80,7 +77,7 @@ enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uin
         *id = found;
         return MT_OK;
     }
-    status =
+    enum mt_status status =
         make_room(symbols, STACKS, &symbols->stacks, symbols->stack_count, sizeof *symbols->stacks);
     if (status != MT_OK)
         return status;
@@ -96,14 +93,13 @@ enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uin
 enum mt_status mt_symbols_stream(struct mt_symbols *symbols, uint64_t handle, uint32_t *id)
 {
     uint32_t found = mt_map_get(&symbols->stream_ids, handle);
-    enum mt_status status;
 
     if (found != MT_MAP_NONE) {
         *id = found;
         return MT_OK;
     }
-    status = make_room(symbols, STREAMS, &symbols->streams, symbols->stream_count,
-                       sizeof *symbols->streams);
+    enum mt_status status = make_room(symbols, STREAMS, &symbols->streams, symbols->stream_count,
+                                      sizeof *symbols->streams);
     if (status != MT_OK)
         return status;
     status = mt_map_set(&symbols->stream_ids, handle, symbols->stream_count);
@@ -116,10 +112,7 @@ enum mt_status mt_symbols_stream(struct mt_symbols *symbols, uint64_t handle, ui
 
 enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t b, uint32_t *id)
 {
-    enum mt_status status;
-    uint32_t i;
-
-    for (i = 0; i < symbols->pool_count; i++) {
+    for (uint32_t i = 0; i < symbols->pool_count; i++) {
         if (symbols->pools[i].id[0] == a && symbols->pools[i].id[1] == b) {
             *id = i;
             return MT_OK;
@@ -127,7 +120,7 @@ enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t 
     }
     if (symbols->pool_count == MAX_SMALL_IDS)
         return MT_ERR_UNSUPPORTED;
-    status =
+    enum mt_status status =
         make_room(symbols, POOLS, &symbols->pools, symbols->pool_count, sizeof *symbols->pools);
     if (status != MT_OK)
         return status;
@@ -139,10 +132,7 @@ enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t 
 
 enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name, uint32_t *id)
 {
-    enum mt_status status;
-    uint32_t i;
-
-    for (i = 0; i < symbols->heap_count; i++) {
+    for (uint32_t i = 0; i < symbols->heap_count; i++) {
         if (symbols->heaps[i].name == name) {
             *id = i;
             return MT_OK;
@@ -150,7 +140,7 @@ enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name, uint32
     }
     if (symbols->heap_count == MAX_SMALL_IDS)
         return MT_ERR_UNSUPPORTED;
-    status =
+    enum mt_status status =
         make_room(symbols, HEAPS, &symbols->heaps, symbols->heap_count, sizeof *symbols->heaps);
     if (status != MT_OK)
         return status;
@@ -162,12 +152,10 @@ enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name, uint32
 enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint64_t os_id,
                                  uint32_t *id)
 {
-    enum mt_status status;
-
     if (symbols->thread_count == MAX_SMALL_IDS)
         return MT_ERR_UNSUPPORTED;
-    status = make_room(symbols, THREADS, &symbols->threads, symbols->thread_count,
-                       sizeof *symbols->threads);
+    enum mt_status status = make_room(symbols, THREADS, &symbols->threads, symbols->thread_count,
+                                      sizeof *symbols->threads);
     if (status != MT_OK)
         return status;
     symbols->threads[symbols->thread_count] = (struct mt_thread_info){name, os_id};
@@ -249,7 +237,6 @@ enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum m
 {
     const struct mt_strings *strings = &copy->from->strings;
     struct mt_buf text = {0};
-    enum mt_status status;
 
     *id = MT_NO_ID;
     if (string >= strings->count)
@@ -257,8 +244,9 @@ enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum m
     if (!copy->redaction)
         return mt_symbols_string(copy->to, strings->texts[string], strings->lengths[string], id);
     mt_redact(copy->redaction, kind, strings->texts[string], strings->lengths[string], &text);
-    status = text.failed ? MT_ERR_MEMORY
-                         : mt_symbols_string(copy->to, text.data ? text.data : "", text.length, id);
+    enum mt_status status =
+        text.failed ? MT_ERR_MEMORY
+                    : mt_symbols_string(copy->to, text.data ? text.data : "", text.length, id);
     mt_buf_release(&text);
     return status;
 }
@@ -273,9 +261,9 @@ static enum mt_status copy_threads(const struct mt_symbols_copy *copy)
 {
     const struct mt_symbols *from = copy->from;
     enum mt_status status = MT_OK;
-    uint32_t i, name, id;
+    uint32_t name, id;
 
-    for (i = 0; i < from->thread_count && status == MT_OK; i++) {
+    for (uint32_t i = 0; i < from->thread_count && status == MT_OK; i++) {
         const struct mt_thread_info *thread = &from->threads[i];
         if (i > 0 && i < copy->to->thread_count)
             continue; /* only thread 0 gets its description later */
@@ -292,9 +280,9 @@ static enum mt_status copy_devices(const struct mt_symbols_copy *copy)
 {
     const struct mt_symbols *from = copy->from;
     enum mt_status status = MT_OK;
-    uint32_t i, name;
+    uint32_t name;
 
-    for (i = 0; i < from->device_count && status == MT_OK; i++) {
+    for (uint32_t i = 0; i < from->device_count && status == MT_OK; i++) {
         status = mt_symbols_copy_string(copy, MT_TEXT_WORDS, from->devices[i].name, &name);
         if (status == MT_OK)
             status = mt_symbols_device(copy->to, i, name, from->devices[i].total_memory_bytes);
@@ -306,10 +294,9 @@ static enum mt_status copy_devices(const struct mt_symbols_copy *copy)
 static enum mt_status add_heap(const struct mt_symbols_copy *copy, uint32_t name, uint32_t wanted)
 {
     struct mt_buf text = {0};
-    enum mt_status status;
     uint32_t id;
+    enum mt_status status = mt_symbols_heap(copy->to, name, &id);
 
-    status = mt_symbols_heap(copy->to, name, &id);
     if (status != MT_OK || id == wanted)
         return status;
     mt_buf_printf(&text, "%s#%u", mt_symbols_text(copy->to, name), wanted);
@@ -323,9 +310,9 @@ static enum mt_status copy_heaps(const struct mt_symbols_copy *copy)
 {
     const struct mt_symbols *from = copy->from;
     enum mt_status status = MT_OK;
-    uint32_t i, name;
+    uint32_t name;
 
-    for (i = copy->to->heap_count; i < from->heap_count && status == MT_OK; i++) {
+    for (uint32_t i = copy->to->heap_count; i < from->heap_count && status == MT_OK; i++) {
         status = mt_symbols_copy_string(copy, MT_TEXT_WORDS, from->heaps[i].name, &name);
         if (status == MT_OK)
             status = add_heap(copy, name, i);
@@ -337,18 +324,18 @@ enum mt_status mt_symbols_copy_tables(const struct mt_symbols_copy *copy)
 {
     const struct mt_symbols *from = copy->from;
     enum mt_status status = copy_threads(copy);
-    uint32_t i, id;
+    uint32_t id;
 
     copy->to->frames_cut = mt_max_u64(copy->to->frames_cut, from->frames_cut);
     if (status == MT_OK)
         status = copy_devices(copy);
     if (status == MT_OK)
         status = copy_heaps(copy);
-    for (i = copy->to->end_count; i < from->end_count && status == MT_OK; i++)
+    for (uint32_t i = copy->to->end_count; i < from->end_count && status == MT_OK; i++)
         status = mt_symbols_end(copy->to, &from->ends[i], &id);
-    for (i = copy->to->stream_count; i < from->stream_count && status == MT_OK; i++)
+    for (uint32_t i = copy->to->stream_count; i < from->stream_count && status == MT_OK; i++)
         status = same_id(mt_symbols_stream(copy->to, from->streams[i].handle, &id), &id, i);
-    for (i = copy->to->pool_count; i < from->pool_count && status == MT_OK; i++)
+    for (uint32_t i = copy->to->pool_count; i < from->pool_count && status == MT_OK; i++)
         status = same_id(mt_symbols_pool(copy->to, from->pools[i].id[0], from->pools[i].id[1], &id),
                          &id, i);
     return status;
@@ -363,10 +350,8 @@ static bool is_string(const struct mt_symbols *symbols, uint32_t id)
 
 static bool frames_are_sound(const struct mt_symbols *symbols, const char **why)
 {
-    uint32_t id;
-
     MT_SOUND(why, symbols->frame_ids.count == symbols->frame_count);
-    for (id = 0; id < symbols->frame_count; id++) {
+    for (uint32_t id = 0; id < symbols->frame_count; id++) {
         MT_SOUND(why, is_string(symbols, symbols->frames[id].function));
         MT_SOUND(why, is_string(symbols, symbols->frames[id].file));
     }
@@ -375,10 +360,8 @@ static bool frames_are_sound(const struct mt_symbols *symbols, const char **why)
 
 static bool stacks_are_sound(const struct mt_symbols *symbols, const char **why)
 {
-    uint32_t id;
-
     MT_SOUND(why, symbols->stack_ids.count == symbols->stack_count);
-    for (id = 0; id < symbols->stack_count; id++) {
+    for (uint32_t id = 0; id < symbols->stack_count; id++) {
         const struct mt_stack *stack = &symbols->stacks[id];
         MT_SOUND(why, stack->frame < symbols->frame_count);
         MT_SOUND(why, stack->parent == MT_NO_ID || stack->parent < id);
@@ -393,18 +376,16 @@ static bool stacks_are_sound(const struct mt_symbols *symbols, const char **why)
 
 static bool small_tables_are_sound(const struct mt_symbols *symbols, const char **why)
 {
-    uint32_t id;
-
     MT_SOUND(why, symbols->stream_ids.count == symbols->stream_count);
-    for (id = 0; id < symbols->stream_count; id++)
+    for (uint32_t id = 0; id < symbols->stream_count; id++)
         MT_SOUND(why, mt_map_get(&symbols->stream_ids, symbols->streams[id].handle) == id);
-    for (id = 0; id < symbols->device_count; id++)
+    for (uint32_t id = 0; id < symbols->device_count; id++)
         MT_SOUND(why, is_string(symbols, symbols->devices[id].name));
-    for (id = 0; id < symbols->heap_count; id++)
+    for (uint32_t id = 0; id < symbols->heap_count; id++)
         MT_SOUND(why, is_string(symbols, symbols->heaps[id].name));
-    for (id = 0; id < symbols->thread_count; id++)
+    for (uint32_t id = 0; id < symbols->thread_count; id++)
         MT_SOUND(why, is_string(symbols, symbols->threads[id].name));
-    for (id = 0; id < symbols->end_count; id++)
+    for (uint32_t id = 0; id < symbols->end_count; id++)
         MT_SOUND(why, symbols->ends[id].heap < symbols->heap_count);
     return true;
 }

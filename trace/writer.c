@@ -73,11 +73,11 @@ static enum mt_status write_header(struct mt_writer *writer, const struct mt_tra
                                    struct mt_error *error)
 {
     struct mt_buf out = {0};
-    enum mt_status status;
 
     mt_header_write(header, writer->header_room, &out);
     writer->header_bytes = out.length;
-    status = out.failed ? no_memory(error) : write_all(writer, out.data, out.length, error);
+    enum mt_status status =
+        out.failed ? no_memory(error) : write_all(writer, out.data, out.length, error);
     mt_buf_release(&out);
     return status;
 }
@@ -155,13 +155,12 @@ enum mt_status mt_writer_new_output(const struct mt_trace_output *output,
                                     struct mt_error *error)
 {
     struct mt_writer *writer = calloc(1, sizeof *writer);
-    enum mt_status status;
 
     if (!writer)
         return no_memory(error);
     writer->output = *output;
     writer->symbols = symbols;
-    status = set_up(writer, options);
+    enum mt_status status = set_up(writer, options);
     if (status == MT_OK)
         status = write_header(writer, header, error);
     else
@@ -222,14 +221,13 @@ static enum mt_status remember_frame(struct mt_writer *writer, const struct mt_e
 static enum mt_status write_frame(struct mt_writer *writer, const struct mt_event *first,
                                   size_t count, struct mt_error *error)
 {
-    size_t bound = ZSTD_compressBound(writer->raw.length), length;
-    char *room;
+    size_t bound = ZSTD_compressBound(writer->raw.length);
 
     mt_buf_reset(&writer->compressed);
-    room = mt_buf_reserve(&writer->compressed, bound);
+    char *room = mt_buf_reserve(&writer->compressed, bound);
     if (!room)
         return no_memory(error);
-    length = ZSTD_compress2(writer->zstd, room, bound, writer->raw.data, writer->raw.length);
+    size_t length = ZSTD_compress2(writer->zstd, room, bound, writer->raw.data, writer->raw.length);
     if (ZSTD_isError(length))
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "zstd: %s", ZSTD_getErrorName(length));
     writer->compressed.length = length;
@@ -245,11 +243,10 @@ static enum mt_status encode(struct mt_writer *writer, const struct mt_event *ev
                              struct mt_error *error)
 {
     const char *reason = NULL;
-    enum mt_status status;
 
     mt_buf_reset(&writer->raw);
-    status = mt_event_block_encode(writer->encoder, writer->symbols, events, count,
-                                   &writer->definitions, &writer->raw, &reason);
+    enum mt_status status = mt_event_block_encode(writer->encoder, writer->symbols, events, count,
+                                                  &writer->definitions, &writer->raw, &reason);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s (event %llu and later)", reason,
                        (unsigned long long)events[0].seq);
@@ -261,17 +258,15 @@ static enum mt_status encode(struct mt_writer *writer, const struct mt_event *ev
 static enum mt_status write_large_definitions(struct mt_writer *writer, struct mt_error *error)
 {
     for (;;) {
-        bool complete;
-        enum mt_status status;
         mt_buf_reset(&writer->definitions);
         writer->written.file_bytes = writer->offset;
-        complete = mt_definitions_write(writer->symbols, &writer->written, DEFINITIONS_PER_BLOCK,
-                                        &writer->definitions);
+        bool complete = mt_definitions_write(writer->symbols, &writer->written,
+                                             DEFINITIONS_PER_BLOCK, &writer->definitions);
         if (writer->definitions.failed)
             return no_memory(error);
         if (complete)
             return MT_OK;
-        status = encode(writer, writer->events, 0, error);
+        enum mt_status status = encode(writer, writer->events, 0, error);
         if (status == MT_OK)
             status = write_frame(writer, writer->events, 0, error);
         if (status != MT_OK)
@@ -314,13 +309,11 @@ static enum mt_status write_events(struct mt_writer *writer, struct mt_error *er
 
 enum mt_status mt_writer_flush(struct mt_writer *writer, struct mt_error *error)
 {
-    enum mt_status status;
-
     if (writer->failed)
         return mt_fail(error, MT_ERR_OUTPUT, writer->offset, "an earlier write failed");
     if (!writer->event_count)
         return MT_OK;
-    status = write_large_definitions(writer, error);
+    enum mt_status status = write_large_definitions(writer, error);
     if (status == MT_OK)
         status = write_events(writer, error);
     writer->failed = status != MT_OK;
@@ -380,11 +373,9 @@ enum mt_status mt_writer_copy(struct mt_writer *writer, struct mt_source *source
 /* End of the last frame for the index. */
 static uint64_t end_of_frames(const struct mt_writer *writer)
 {
-    const struct mt_zstd_frame_info *last;
-
     if (!writer->frame_count)
         return writer->header_bytes;
-    last = &writer->frames[writer->frame_count - 1].info;
+    const struct mt_zstd_frame_info *last = &writer->frames[writer->frame_count - 1].info;
     return last->offset + last->compressed_bytes;
 }
 

@@ -31,12 +31,10 @@ enum mt_xla_range mt_xla_range_of(const char *name, const char **module, size_t 
     *module = "";
     *length = 0;
     for (size_t i = 0; i < MT_ARRAY_LEN(ranges); i++) {
-        const char *arguments, *value;
-
         if (strncmp(name, ranges[i].prefix, strlen(ranges[i].prefix)) != 0)
             continue;
-        arguments = strchr(name, '#');
-        value = arguments ? value_of(arguments, ranges[i].key) : NULL;
+        const char *arguments = strchr(name, '#');
+        const char *value = arguments ? value_of(arguments, ranges[i].key) : NULL;
         if (value) {
             *module = value;
             *length = strcspn(value, ",#");

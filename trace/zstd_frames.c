@@ -236,7 +236,6 @@ static const char *try_events(struct mt_zstd_frames *frames, const uint8_t *byte
 {
     size_t length = ZSTD_findFrameCompressedSize(bytes, got);
     struct mt_event_block block;
-    const char *reason;
 
     if (ZSTD_isError(length)) {
         bool is_short = ZSTD_getErrorCode(length) == ZSTD_error_srcSize_wrong;
@@ -244,7 +243,7 @@ static const char *try_events(struct mt_zstd_frames *frames, const uint8_t *byte
         return is_short ? got < MT_FRAME_MAX_BYTES ? cut_short : "larger than a frame may be"
                         : "compressed data is corrupt";
     }
-    reason = decompress(frames, bytes, length);
+    const char *reason = decompress(frames, bytes, length);
     if (reason || mt_event_block_parse(frames->raw, frames->raw_length, &block, &reason) != MT_OK) {
         /* an unknown content size is a huge number here */
         spend(frames,
@@ -285,7 +284,6 @@ static const char *check_ours(const struct mt_zstd_frames *frames, const uint8_t
     const char *name = skippable_name(bytes, length), *reason = NULL;
     struct mt_index_entry *entries = NULL;
     struct mt_seek_table table;
-    enum mt_status status;
     size_t count;
 
     if (mt_get_u32(bytes) == MT_SEEK_FRAME_MAGIC) {
@@ -297,7 +295,7 @@ static const char *check_ours(const struct mt_zstd_frames *frames, const uint8_t
         return "a second header";
     if (strcmp(name, "index") != 0)
         return "neither header nor index";
-    status = mt_index_read(bytes, length, frames->walked, &entries, &count, &reason);
+    enum mt_status status = mt_index_read(bytes, length, frames->walked, &entries, &count, &reason);
     free(entries);
     return status == MT_OK ? NULL : reason;
 }
@@ -311,7 +309,6 @@ static enum mt_status step_over_events(struct mt_zstd_frames *frames, const uint
                                        size_t got, struct trouble *trouble, struct mt_error *error)
 {
     struct mt_found found = {.what = "frame"};
-    enum mt_status status;
 
     trouble->reason = "no frame begins here";
     if (mt_get_u32(bytes) != MT_ZSTD_MAGIC)
@@ -322,7 +319,7 @@ static enum mt_status step_over_events(struct mt_zstd_frames *frames, const uint
     if (trouble->reason)
         return MT_OK;
     found.entry.info.offset = frames->walked;
-    status = add_found(frames, &found, error);
+    enum mt_status status = add_found(frames, &found, error);
     if (status != MT_OK)
         return status;
     MT_ASSERT(frames->count == 1 ||
@@ -393,12 +390,12 @@ static enum mt_status next_candidate(struct mt_zstd_frames *frames, uint64_t fro
 {
     for (;;) {
         const uint8_t *bytes;
-        size_t got, i;
+        size_t got;
         enum mt_status status =
             input_at(frames->input, from, MT_FRAME_MAX_BYTES, &bytes, &got, error);
         if (status != MT_OK)
             return status;
-        for (i = 0; i + 4 <= got; i++) {
+        for (size_t i = 0; i + 4 <= got; i++) {
             if (is_candidate(bytes + i)) {
                 *offset = from + i;
                 return MT_OK;
@@ -418,10 +415,9 @@ static enum mt_status insert_damage(struct mt_zstd_frames *frames, size_t first,
 {
     bool found_frame = frames->count > first;
     struct mt_found frame = found_frame ? frames->found[first] : (struct mt_found){0};
-    enum mt_status status;
 
     frames->count = first;
-    status = add_damage(frames, start, trouble->what, trouble->reason, error);
+    enum mt_status status = add_damage(frames, start, trouble->what, trouble->reason, error);
     if (status == MT_OK && found_frame) {
         status = add_found(frames, &frame, error);
         frames->raw_of = frames->count - 1;
@@ -460,14 +456,13 @@ static enum mt_status recover(struct mt_zstd_frames *frames, const struct troubl
 static enum mt_status step(struct mt_zstd_frames *frames, struct mt_error *error)
 {
     struct trouble trouble;
-    enum mt_status status;
 
     if (frames->walked >= frames->input->size) {
         frames->complete = true;
         return MT_OK;
     }
     frames->cut = true; /* unless the end of the trace follows */
-    status = try_step(frames, &trouble, error);
+    enum mt_status status = try_step(frames, &trouble, error);
     return status == MT_OK && trouble.reason ? recover(frames, &trouble, error) : status;
 }
 
@@ -518,13 +513,13 @@ enum mt_status mt_zstd_frames_read_header(struct mt_zstd_frames *frames, struct 
 {
     const char *reason = "no header begins here";
     const uint8_t *bytes;
-    size_t got, length;
+    size_t got;
     enum mt_status status = input_at(frames->input, 0, MT_HEADER_MAX_BYTES, &bytes, &got, error);
 
     if (status != MT_OK)
         return status;
     if (got >= MT_SKIPPABLE_HEADER_BYTES && mt_get_u32(bytes) == MT_OWN_FRAME_MAGIC) {
-        length = mt_get_u32(bytes + 4);
+        size_t length = mt_get_u32(bytes + 4);
         reason = cut_short;
         if (length <= got - MT_SKIPPABLE_HEADER_BYTES) {
             status =
@@ -545,10 +540,10 @@ static bool tail_agrees(const struct mt_index_entry *entries, size_t count, cons
                         size_t length)
 {
     struct mt_buf expected = {0};
-    bool same;
 
     mt_index_write(entries, count, count ? entries[0].info.offset : 0, &expected);
-    same = !expected.failed && expected.length == length && !memcmp(expected.data, tail, length);
+    bool same =
+        !expected.failed && expected.length == length && !memcmp(expected.data, tail, length);
     mt_buf_release(&expected);
     return same;
 }
@@ -557,10 +552,9 @@ static enum mt_status adopt(struct mt_zstd_frames *frames, const struct mt_index
                             size_t count, struct mt_error *error)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
     MT_ASSERT(!frames->indexed && !frames->complete);
-    for (i = 0; i < count && status == MT_OK; i++) {
+    for (size_t i = 0; i < count && status == MT_OK; i++) {
         struct mt_found found = {.entry = entries[i], .what = "frame"};
         status = add_found(frames, &found, error);
     }
@@ -573,21 +567,20 @@ static enum mt_status adopt(struct mt_zstd_frames *frames, const struct mt_index
  * index, and nothing is reported here. */
 enum mt_status mt_zstd_frames_use_index(struct mt_zstd_frames *frames, struct mt_error *error)
 {
-    uint64_t size = frames->input->size, table_bytes;
+    uint64_t size = frames->input->size;
     struct mt_index_entry *entries = NULL;
     struct mt_seek_table table;
     const uint8_t *bytes;
     const char *reason;
     size_t got, count;
-    enum mt_status status;
 
     if (size < MT_SEEK_FOOTER_BYTES)
         return MT_OK;
-    status = input_at(frames->input, size - MT_SEEK_FOOTER_BYTES, MT_SEEK_FOOTER_BYTES, &bytes,
-                      &got, error);
+    enum mt_status status = input_at(frames->input, size - MT_SEEK_FOOTER_BYTES,
+                                     MT_SEEK_FOOTER_BYTES, &bytes, &got, error);
     if (status != MT_OK || got < MT_SEEK_FOOTER_BYTES)
         return status;
-    table_bytes = mt_seek_table_bytes(bytes);
+    uint64_t table_bytes = mt_seek_table_bytes(bytes);
     if (!table_bytes || table_bytes > size)
         return MT_OK;
     status = input_at(frames->input, size - table_bytes, (size_t)table_bytes, &bytes, &got, error);

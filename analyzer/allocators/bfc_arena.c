@@ -49,7 +49,6 @@ static void double_region(struct bfc_arena *arena)
 static uint64_t next_region(struct bfc_arena *arena, uint64_t size_bytes, uint64_t most)
 {
     bool increased = false;
-    uint64_t bytes;
 
     if (arena->same_as_requested)
         return size_bytes;
@@ -57,7 +56,7 @@ static uint64_t next_region(struct bfc_arena *arena, uint64_t size_bytes, uint64
         arena->region_bytes *= 2;
         increased = true;
     }
-    bytes = mt_min_u64(arena->region_bytes, most);
+    uint64_t bytes = mt_min_u64(arena->region_bytes, most);
     if (!increased)
         double_region(arena);
     return bytes;
@@ -67,16 +66,15 @@ static uint64_t next_region(struct bfc_arena *arena, uint64_t size_bytes, uint64
 static enum mt_status extend(struct bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
                              uint32_t free_list, uint32_t *block)
 {
-    uint64_t most = available(arena), bytes;
-    enum mt_status status;
+    uint64_t most = available(arena);
 
     if (size_bytes > most) {
         arena->heap.device->refusals++;
         return MT_ERR_DEVICE_OOM;
     }
-    bytes = next_region(arena, size_bytes, most);
+    uint64_t bytes = next_region(arena, size_bytes, most);
     MT_ASSERT(bytes >= size_bytes && bytes <= most);
-    status = mt_heap_grow(&arena->heap, bytes, stream, free_list, block);
+    enum mt_status status = mt_heap_grow(&arena->heap, bytes, stream, free_list, block);
     while (status == MT_ERR_DEVICE_OOM) {
         bytes = mt_round_up((uint64_t)((float)bytes * 0.9f), MT_BFC_ALIGNMENT);
         if (bytes < size_bytes || bytes < MIN_TRY)
@@ -89,9 +87,8 @@ static enum mt_status extend(struct bfc_arena *arena, uint64_t size_bytes, uint3
 static uint64_t idle_bytes(const struct mt_heap *heap)
 {
     uint64_t bytes = 0;
-    uint32_t id;
 
-    for (id = 0; id < heap->store.count; id++) {
+    for (uint32_t id = 0; id < heap->store.count; id++) {
         const struct mt_block *block = &heap->store.blocks[id];
         if (block->state == MT_BLOCK_FREE && !mt_block_is_split(block))
             bytes += block->size_bytes;
@@ -115,13 +112,12 @@ static enum mt_status collect_and_extend(struct bfc_arena *arena, uint64_t size_
 /* Removes and returns the better fit of two free lists. */
 static uint32_t take_best(struct mt_heap *heap, uint32_t own, uint32_t nobody, uint64_t size_bytes)
 {
-    struct mt_free_cursor mine = mt_free_set_find(&heap->free_lists[own].free, size_bytes, 0),
-                          other;
+    struct mt_free_cursor mine = mt_free_set_find(&heap->free_lists[own].free, size_bytes, 0);
 
     MT_ASSERT(own < heap->free_list_count && nobody < heap->free_list_count);
     if (own == nobody)
         return mt_heap_take_first(heap, own, size_bytes);
-    other = mt_free_set_find(&heap->free_lists[nobody].free, size_bytes, 0);
+    struct mt_free_cursor other = mt_free_set_find(&heap->free_lists[nobody].free, size_bytes, 0);
     if (!mine.entry || !other.entry)
         return mt_heap_take_first(heap, mine.entry ? own : nobody, size_bytes);
     if (mine.entry->size_bytes != other.entry->size_bytes)
@@ -155,14 +151,14 @@ static enum mt_status bfc_arena_find(struct bfc_arena *arena,
                                      const struct mt_policy_request *request, uint64_t owner,
                                      struct mt_heap_share *share)
 {
-    uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT), chunk;
+    uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT);
     enum mt_status status = MT_OK;
 
     mt_heap_free_list(&arena->heap, owner, &share->free_list);
     status = find(arena, size, request->stream, share->free_list, &share->block);
     if (status != MT_OK)
         return status;
-    chunk = arena->heap.store.blocks[share->block].size_bytes;
+    uint64_t chunk = arena->heap.store.blocks[share->block].size_bytes;
     MT_ASSERT(chunk >= size && size % MT_BFC_ALIGNMENT == 0);
     share->size_bytes = chunk < 2 * size && chunk - size < arena->waste_bytes ? chunk : size;
     return MT_OK;

@@ -13,11 +13,9 @@
 
 void *mt_array_copy(const void *array, size_t count, size_t entry_bytes)
 {
-    void *copy;
-
     if (!count)
         return NULL;
-    copy = mt_memory_new(count * entry_bytes);
+    void *copy = mt_memory_new(count * entry_bytes);
     memcpy(copy, array, count * entry_bytes);
     return copy;
 }
@@ -86,12 +84,10 @@ void mt_block_drop(struct mt_block_store *store, uint32_t id)
 
 void mt_block_split(struct mt_block_store *store, uint32_t id, uint64_t low_bytes, uint32_t *high)
 {
-    struct mt_block *low, *rest;
-
     mt_block_new(store, &store->blocks[id], high);
     MT_ASSERT(low_bytes > 0 && low_bytes < store->blocks[id].size_bytes);
-    low = &store->blocks[id];
-    rest = &store->blocks[*high];
+    struct mt_block *low = &store->blocks[id];
+    struct mt_block *rest = &store->blocks[*high];
     rest->addr += low_bytes;
     rest->size_bytes -= low_bytes;
     low->size_bytes = low_bytes;
@@ -169,14 +165,14 @@ static bool is_reusable(const struct mt_block *block)
 static bool has_sound_neighbours(const struct mt_block_store *store, uint32_t id, bool may_touch,
                                  const char **why)
 {
-    const struct mt_block *block = &store->blocks[id], *next;
+    const struct mt_block *block = &store->blocks[id];
 
     MT_SOUND(why, block->previous == MT_NO_BLOCK || block->previous < store->count);
     MT_SOUND(why, block->previous == MT_NO_BLOCK || store->blocks[block->previous].next == id);
     if (block->next == MT_NO_BLOCK)
         return true;
     MT_SOUND(why, block->next < store->count);
-    next = &store->blocks[block->next];
+    const struct mt_block *next = &store->blocks[block->next];
     MT_SOUND(why, next->state != MT_BLOCK_UNUSED);
     MT_SOUND(why, next->previous == id);
     MT_SOUND(why, block->addr + block->size_bytes == next->addr);
@@ -201,9 +197,9 @@ static bool has_sound_rest(const struct mt_block_store *store, const char **why)
 
 bool mt_block_store_is_sound(const struct mt_block_store *store, bool may_touch, const char **why)
 {
-    uint32_t id, seen = 0;
+    uint32_t seen = 0;
 
-    for (id = 0; id < store->count; id++) {
+    for (uint32_t id = 0; id < store->count; id++) {
         const struct mt_block *block = &store->blocks[id];
         if (block->state == MT_BLOCK_UNUSED)
             continue;
@@ -286,14 +282,12 @@ void mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry)
 {
     const struct mt_free_entry *key = &entry;
     size_t at = find_leaf(set, key);
-    struct mt_free_leaf *leaf;
-    uint32_t place;
 
     if (at == set->leaf_count && at > 0)
         at--; /* largest entry: goes to the end of the last leaf */
     if (!set->leaf_count)
         add_leaf(set, 0);
-    leaf = set->leaves[at];
+    struct mt_free_leaf *leaf = set->leaves[at];
     if (leaf->count == MT_FREE_LEAF) {
         struct mt_free_leaf *upper = add_leaf(set, at + 1);
         upper->count = MT_FREE_LEAF / 2;
@@ -302,7 +296,7 @@ void mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry)
         if (is_before(&leaf->entries[leaf->count - 1], key))
             leaf = upper;
     }
-    place = find_in_leaf(leaf, key);
+    uint32_t place = find_in_leaf(leaf, key);
     MT_ASSERT(place <= leaf->count && leaf->count < MT_FREE_LEAF);
     memmove(leaf->entries + place + 1, leaf->entries + place,
             (leaf->count - place) * sizeof *leaf->entries);
@@ -355,7 +349,6 @@ static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf,
 void mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at, struct mt_free_entry entry)
 {
     struct mt_free_entry *entries = set->leaves[at.leaf]->entries;
-    uint32_t to;
 
     MT_ASSERT(at.leaf < set->leaf_count && at.index < set->leaves[at.leaf]->count);
     if (!belongs_to_leaf(set, at.leaf, &entry)) {
@@ -363,7 +356,7 @@ void mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at, struct 
         mt_free_set_insert(set, entry);
         return;
     }
-    to = find_in_leaf(set->leaves[at.leaf], &entry);
+    uint32_t to = find_in_leaf(set->leaves[at.leaf], &entry);
     if (to > at.index) {
         to--; /* the entry itself precedes its new position */
         memmove(entries + at.index, entries + at.index + 1, (to - at.index) * sizeof *entries);
@@ -443,13 +436,12 @@ struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct
 bool mt_free_set_is_sound(const struct mt_free_set *set, const char **why)
 {
     const struct mt_free_entry *below = NULL;
-    size_t i, count = 0;
-    uint32_t place;
+    size_t count = 0;
 
-    for (i = 0; i < set->leaf_count; i++) {
+    for (size_t i = 0; i < set->leaf_count; i++) {
         const struct mt_free_leaf *leaf = set->leaves[i];
         MT_SOUND(why, leaf->count > 0 && leaf->count <= MT_FREE_LEAF);
-        for (place = 0; place < leaf->count; place++) {
+        for (uint32_t place = 0; place < leaf->count; place++) {
             const struct mt_free_entry *entry = &leaf->entries[place];
             MT_SOUND(why, !below || is_before(below, entry));
             below = entry;
@@ -462,9 +454,7 @@ bool mt_free_set_is_sound(const struct mt_free_set *set, const char **why)
 
 void mt_free_set_release(struct mt_free_set *set)
 {
-    size_t i;
-
-    for (i = 0; i < set->leaf_count; i++)
+    for (size_t i = 0; i < set->leaf_count; i++)
         free(set->leaves[i]);
     free(set->leaves);
     memset(set, 0, sizeof *set);

@@ -93,10 +93,9 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 {
     struct mt_heap *heap = &policy->heap;
-    uint64_t cached;
 
     mt_heap_complete(heap, handle);
-    cached = heap->counters.reserved.now - heap->counters.active.now;
+    uint64_t cached = heap->counters.reserved.now - heap->counters.active.now;
     if (heap->store.blocks[handle].reservation == MT_NO_BLOCK ||
         cached > policy->max_cached_bytes) {
         mt_heap_drop(heap, handle);

@@ -103,10 +103,10 @@ static void async_pages_let_go(struct async_pages *pages, uint64_t offset, uint6
 static uint64_t async_pages_missing(const struct async_pages *pages, uint64_t offset,
                                     uint64_t size_bytes)
 {
-    uint64_t at, end = mt_round_up(offset + size_bytes, PAGE) / PAGE, missing = 0;
+    uint64_t end = mt_round_up(offset + size_bytes, PAGE) / PAGE, missing = 0;
 
     MT_ASSERT(end <= pages->count);
-    for (at = offset / PAGE; at < end; at++)
+    for (uint64_t at = offset / PAGE; at < end; at++)
         missing += !pages->pages[at].is_mapped;
     return missing;
 }
@@ -131,11 +131,9 @@ static void async_pages_unmap_idle(struct async_pages *pages, uint64_t count)
 static void async_pages_map(struct async_pages *pages, uint64_t offset, uint64_t count,
                             uint64_t moved)
 {
-    struct async_page *page;
-
     MT_ASSERT(moved <= count && moved <= pages->idle);
     async_pages_unmap_idle(pages, moved);
-    for (page = &pages->pages[offset / PAGE]; count > 0; page++) {
+    for (struct async_page *page = &pages->pages[offset / PAGE]; count > 0; page++) {
         MT_ASSERT(page < pages->pages + pages->count);
         count -= !page->is_mapped;
         page->is_mapped = true;
@@ -147,9 +145,8 @@ static bool async_pages_are_sound(const struct async_pages *pages, uint64_t held
                                   uint64_t mapped_bytes, const char **why)
 {
     uint64_t mapped = 0, idle = 0, held = 0;
-    size_t i;
 
-    for (i = 0; i < pages->count; i++) {
+    for (size_t i = 0; i < pages->count; i++) {
         const struct async_page *page = &pages->pages[i];
         bool is_idle = page->is_mapped && !page->held_bytes;
         MT_SOUND(why, page->held_bytes <= PAGE);
@@ -332,9 +329,8 @@ static void complete_free_list(struct mt_policy *self, uint32_t free_list)
     struct mt_heap *heap = &self->heap;
     size_t count = heap->free_lists[free_list].free.count, i = 0;
     struct freed *freed = mt_memory_new((count + 1) * sizeof *freed);
-    struct mt_free_cursor at;
+    struct mt_free_cursor at = mt_free_set_find(&heap->free_lists[free_list].free, 0, 0);
 
-    at = mt_free_set_find(&heap->free_lists[free_list].free, 0, 0);
     for (; at.entry; at = mt_free_set_next(&heap->free_lists[free_list].free, at), i++)
         freed[i] =
             (struct freed){heap->store.blocks[at.entry->block].requested_bytes, at.entry->block};
@@ -349,9 +345,7 @@ static void complete_free_list(struct mt_policy *self, uint32_t free_list)
 
 static void complete_all(struct mt_policy *self)
 {
-    uint32_t free_list;
-
-    for (free_list = EVERYBODY + 1; free_list < self->heap.free_list_count; free_list++)
+    for (uint32_t free_list = EVERYBODY + 1; free_list < self->heap.free_list_count; free_list++)
         complete_free_list(self, free_list);
 }
 
@@ -380,10 +374,10 @@ static uint32_t take_mapped(struct mt_policy *self, uint64_t size)
 
 static uint32_t take_from_others(struct mt_policy *self, uint32_t own, uint64_t size)
 {
-    uint32_t free_list, id = MT_NO_BLOCK;
+    uint32_t id = MT_NO_BLOCK;
 
-    for (free_list = EVERYBODY + 1; id == MT_NO_BLOCK && free_list < self->heap.free_list_count;
-         free_list++)
+    for (uint32_t free_list = EVERYBODY + 1;
+         id == MT_NO_BLOCK && free_list < self->heap.free_list_count; free_list++)
         if (free_list != own)
             id = mt_heap_take_first(&self->heap, free_list, size);
     return id;
@@ -415,10 +409,9 @@ static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
     uint64_t offset = block->addr - FIRST_ADDR;
-    enum mt_status status;
 
     async_pages_hold(&self->pages, offset, size);
-    status = map(self, offset, size);
+    enum mt_status status = map(self, offset, size);
     if (status != MT_ERR_DEVICE_OOM)
         return status;
     async_pages_let_go(&self->pages, offset, size);
@@ -434,13 +427,12 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
                            struct mt_heap_share *share)
 {
     struct mt_heap *heap = &policy->heap;
-    enum mt_status status;
 
     if (request->size_bytes > MAX_REQUEST)
         return MT_ERR_DEVICE_OOM;
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     mt_heap_free_list(heap, request->stream, &share->free_list);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     status = find_for(policy, share->size_bytes, share->free_list, &share->block);
     if (status == MT_OK && heap->store.blocks[share->block].reservation == EVERYBODY)
         status = back(policy, share->block, share->size_bytes);
@@ -451,11 +443,10 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
                             struct mt_policy_block *out)
 {
     enum mt_status status = mt_heap_op_alloc(policy, request, out);
-    uint32_t next;
 
     if (status != MT_OK)
         return status;
-    next = policy->heap.store.blocks[out->handle].next;
+    uint32_t next = policy->heap.store.blocks[out->handle].next;
     if (policy->last == out->handle && next != MT_NO_BLOCK)
         policy->last = next; /* it was cut */
     settle(policy);
@@ -465,7 +456,6 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 {
     struct mt_heap *heap = &policy->heap;
-    uint64_t reserved, excess;
 
     mt_heap_complete(heap, handle);
     if (policy->gpu != SYNCHRONIZED) {
@@ -477,9 +467,9 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
         return MT_OK;
     }
     give_to_all(policy, handle);
-    reserved = heap->counters.reserved.now;
+    uint64_t reserved = heap->counters.reserved.now;
     if (reserved > policy->threshold_bytes) {
-        excess = mt_round_up(reserved - policy->threshold_bytes, ASYNC_PAGE) / ASYNC_PAGE;
+        uint64_t excess = mt_round_up(reserved - policy->threshold_bytes, ASYNC_PAGE) / ASYNC_PAGE;
         release_idle(policy, mt_min_u64(policy->pages.idle, excess));
     }
     settle(policy);
@@ -505,9 +495,8 @@ static bool holds_memory(const struct mt_block *block)
 static bool pages_are_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t held = 0;
-    uint32_t i;
 
-    for (i = 0; i < self->heap.store.count; i++) {
+    for (uint32_t i = 0; i < self->heap.store.count; i++) {
         const struct mt_block *block = &self->heap.store.blocks[i];
         if (!holds_memory(block))
             continue;

@@ -250,12 +250,10 @@ void mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes, 
     bool is_driver = space->order.rule == MT_ADDRESSES_DRIVER;
     uint64_t size = mt_round_up(mt_min_u64(size_bytes, MAX_REQUEST), PAGE_BYTES);
     uint64_t region = is_driver ? mt_round_up(size, REGION_BYTES) : size;
-    struct mt_address_piece *hole;
-    size_t at;
 
     MT_ASSERT(size > 0);
     mt_grow_to(&space->pieces, &space->capacity, space->count + 2, sizeof *space->pieces);
-    hole = is_driver ? best_hole(space, size) : NULL;
+    struct mt_address_piece *hole = is_driver ? best_hole(space, size) : NULL;
     if (hole) {
         *base = take_hole(space, hole, size);
         return;
@@ -265,7 +263,7 @@ void mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes, 
         *base = place_twice(space, region);
         return;
     }
-    at = piece_at(space, *base);
+    size_t at = piece_at(space, *base);
     space->regions++;
     insert(space, at, (struct mt_address_piece){*base, *base + size, space->regions, true});
     if (size < region)
@@ -291,11 +289,10 @@ static bool is_of(const struct mt_address_space *space, size_t at, uint64_t regi
 void mt_address_space_give(struct mt_address_space *space, uint64_t base)
 {
     size_t at = piece_at(space, base);
-    uint64_t region;
 
     if (at == space->count || space->pieces[at].base != base || !space->pieces[at].taken)
         return;
-    region = space->pieces[at].region;
+    uint64_t region = space->pieces[at].region;
     space->pieces[at].taken = false;
     if (is_hole_of(space, at + 1, region)) {
         space->pieces[at].end = space->pieces[at + 1].end;
@@ -364,11 +361,9 @@ void mt_device_clear(struct mt_device_model *device)
 void mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
                     uint64_t va_bytes, uint32_t stream, uint64_t *addr)
 {
-    size_t i;
-
     MT_ASSERT(kind == MT_EVENT_SEGMENT_ALLOC || kind == MT_EVENT_SEGMENT_MAP);
     MT_ASSERT(kind == MT_EVENT_SEGMENT_ALLOC ? size_bytes > 0 : va_bytes >= size_bytes);
-    for (i = 0; device->use_bases && i < device->base_count; i++) {
+    for (size_t i = 0; device->use_bases && i < device->base_count; i++) {
         struct mt_device_base *base = &device->bases[i];
         if (base->used || base->kind != kind || base->stream != stream)
             continue;
@@ -415,12 +410,10 @@ void mt_device_offer_base(struct mt_device_model *device, const struct mt_event 
 
 bool mt_device_is_sound(const struct mt_device_model *device, const char **why)
 {
-    size_t i;
-
     if (!mt_address_space_is_sound(&device->space, why))
         return false;
     MT_SOUND(why, device->certain_ties <= device->address_ties);
-    for (i = 0; i < device->op_count; i++) {
+    for (size_t i = 0; i < device->op_count; i++) {
         const struct mt_device_op *op = &device->ops[i];
         MT_SOUND(why, op->kind >= MT_EVENT_SEGMENT_ALLOC && op->kind <= MT_EVENT_SEGMENT_UNMAP);
         MT_SOUND(why, op->size_bytes > 0);

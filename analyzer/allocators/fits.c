@@ -54,12 +54,11 @@ static uint32_t next_fit(struct mt_policy *self, uint64_t size_bytes)
     const struct mt_free_set *set = &self->heap.free_lists[0].free;
     struct mt_free_cursor at = mt_free_set_find(set, self->rover, 0);
     struct mt_free_cursor before = mt_free_set_previous(set, at);
-    uint32_t id;
 
     if (before.entry && before.entry->size_bytes < self->rover &&
         before.entry->size_bytes + before.entry->addr > self->rover)
         at = before;
-    id = first_from(&self->heap, at, size_bytes);
+    uint32_t id = first_from(&self->heap, at, size_bytes);
     return id == MT_NO_BLOCK ? first_fit(self, size_bytes) : id;
 }
 

@@ -33,9 +33,7 @@ void mt_heap_limit(struct mt_heap *heap, uint64_t limit_bytes)
 
 void mt_heap_release(struct mt_heap *heap)
 {
-    uint32_t i;
-
-    for (i = 0; i < heap->free_list_count; i++)
+    for (uint32_t i = 0; i < heap->free_list_count; i++)
         mt_free_set_release(&heap->free_lists[i].free);
     free(heap->free_lists);
     mt_block_store_release(&heap->store);
@@ -44,9 +42,7 @@ void mt_heap_release(struct mt_heap *heap)
 
 void mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *free_list)
 {
-    uint32_t i;
-
-    for (i = 0; i < heap->free_list_count; i++)
+    for (uint32_t i = 0; i < heap->free_list_count; i++)
         if (heap->free_lists[i].name == name) {
             *free_list = i;
             return;
@@ -153,9 +149,9 @@ static bool starts_idle_segment(const struct mt_heap *heap, uint32_t id)
 
 void mt_heap_drop_idle(struct mt_heap *heap)
 {
-    uint32_t id, next;
+    uint32_t next;
 
-    for (id = 0; id < heap->store.count; id++) {
+    for (uint32_t id = 0; id < heap->store.count; id++) {
         if (!starts_idle_segment(heap, id))
             continue;
         mt_heap_take(heap, id);
@@ -182,10 +178,9 @@ static struct mt_free_entry entry_of(struct mt_heap_key key, uint32_t id)
 void mt_heap_put(struct mt_heap *heap, uint32_t id)
 {
     struct mt_block *block = &heap->store.blocks[id];
-    struct mt_heap_key key;
 
     block->gc_base = ++heap->puts;
-    key = key_of(heap, block);
+    struct mt_heap_key key = key_of(heap, block);
     MT_ASSERT(block->state == MT_BLOCK_FREE && block->reservation < heap->free_list_count);
     mt_free_set_insert(&heap->free_lists[block->reservation].free, entry_of(key, id));
 }
@@ -205,16 +200,15 @@ void mt_heap_take(struct mt_heap *heap, uint32_t id)
 uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t free_list, uint64_t major)
 {
     struct mt_free_set *set = &heap->free_lists[free_list].free;
-    struct mt_free_cursor at = mt_free_set_find(set, major, 0), twin;
-    uint32_t id;
+    struct mt_free_cursor at = mt_free_set_find(set, major, 0);
 
     if (!at.entry)
         return MT_NO_BLOCK;
-    id = at.entry->block;
+    uint32_t id = at.entry->block;
     MT_ASSERT(at.entry->size_bytes >= major);
     MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
     MT_ASSERT(heap->store.blocks[id].reservation == free_list);
-    twin = mt_free_set_next(set, at);
+    struct mt_free_cursor twin = mt_free_set_next(set, at);
     if (!heap->key && twin.entry)
         heap->device->address_ties += twin.entry->size_bytes == at.entry->size_bytes;
     mt_free_set_erase(set, at);
@@ -224,7 +218,6 @@ uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t free_list, uint64_t m
 void mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size_bytes,
                       uint64_t requested_bytes, struct mt_policy_block *out)
 {
-    struct mt_block *block;
     uint32_t rest;
 
     MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
@@ -233,7 +226,7 @@ void mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size_bytes,
         mt_block_split(&heap->store, id, size_bytes, &rest);
         mt_heap_put(heap, rest);
     }
-    block = &heap->store.blocks[id];
+    struct mt_block *block = &heap->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = requested_bytes;
     heap->counters.allocations++;
@@ -299,17 +292,15 @@ enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_p
 {
     const struct mt_heap_rules *rules = ops->heap;
     uint64_t values[MT_HEAP_MAX_OPTIONS];
-    const char *options;
-    struct mt_policy *self;
-    enum mt_status status;
 
     MT_ASSERT(rules->option_count <= MT_HEAP_MAX_OPTIONS);
-    options =
+    const char *options =
         setup->options ? setup->options : mt_policy_recorded_options(setup->header, ops->name);
-    status = mt_policy_options_parse(options, rules->options, rules->option_count, values, error);
+    enum mt_status status =
+        mt_policy_options_parse(options, rules->options, rules->option_count, values, error);
     if (status != MT_OK)
         return status;
-    self = mt_memory_zeroed(1, rules->size_bytes);
+    struct mt_policy *self = mt_memory_zeroed(1, rules->size_bytes);
     set_up(heap_of(self), rules, setup->device);
     heap_of(self)->is_of_run = mt_policy_recorded_options(setup->header, ops->name) != NULL;
     if (rules->init)
@@ -403,20 +394,16 @@ const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy)
 static bool free_lists_are_sound(const struct mt_heap *heap, uint64_t free_blocks, const char **why)
 {
     uint64_t filed = 0;
-    uint32_t free_list;
 
-    for (free_list = 0; free_list < heap->free_list_count; free_list++) {
+    for (uint32_t free_list = 0; free_list < heap->free_list_count; free_list++) {
         const struct mt_free_set *set = &heap->free_lists[free_list].free;
         struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
         if (!mt_free_set_is_sound(set, why))
             return false;
         for (; at.entry; at = mt_free_set_next(set, at), filed++) {
-            const struct mt_block *block;
-            struct mt_heap_key key;
-
             MT_SOUND(why, at.entry->block < heap->store.count);
-            block = &heap->store.blocks[at.entry->block];
-            key = key_of(heap, block);
+            const struct mt_block *block = &heap->store.blocks[at.entry->block];
+            struct mt_heap_key key = key_of(heap, block);
             MT_SOUND(why, block->state == MT_BLOCK_FREE);
             MT_SOUND(why, block->reservation == free_list);
             MT_SOUND(why, key.major == at.entry->size_bytes && key.minor == at.entry->addr);
@@ -431,11 +418,10 @@ bool mt_heap_op_is_sound(const struct mt_policy *policy, const char **why)
     const struct mt_heap *heap = (const struct mt_heap *)(const void *)policy;
     const struct mt_counters *counters = &heap->counters;
     uint64_t bytes[MT_BLOCK_PENDING + 1] = {0}, free_blocks = 0;
-    uint32_t id;
 
     if (!mt_block_store_is_sound(&heap->store, heap->may_touch, why))
         return false;
-    for (id = 0; id < heap->store.count; id++) {
+    for (uint32_t id = 0; id < heap->store.count; id++) {
         const struct mt_block *block = &heap->store.blocks[id];
         MT_SOUND(why, block->state <= MT_BLOCK_PENDING);
         bytes[block->state] += block->state == MT_BLOCK_UNUSED ? 0 : block->size_bytes;

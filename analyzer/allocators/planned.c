@@ -70,9 +70,7 @@ static void add_up(struct mt_policy *self, const struct mt_counters *rest)
 /* After every call of the rest: repeats its device operations on the real device. */
 static enum mt_status settle(struct mt_policy *self, enum mt_status status)
 {
-    size_t i;
-
-    for (i = 0; i < self->rest_device.op_count; i++) {
+    for (size_t i = 0; i < self->rest_device.op_count; i++) {
         const struct mt_device_op *op = &self->rest_device.ops[i];
         add_up(self, &op->after);
         mt_device_log(self->device, op->kind, op->addr, op->size_bytes, op->stream, &self->all);
@@ -150,14 +148,13 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
 {
     struct mt_policy *self = mt_memory_zeroed(1, sizeof *self);
     struct mt_policy_setup rest_setup = *setup;
-    enum mt_status status;
     char rest[160] = "";
 
     self->device = setup->device;
     rest_setup.spelling = rest;
     rest_setup.spelling_size = sizeof rest;
     take_arena(self);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     status = create_rest(self, rest_setup, error);
     if (status != MT_OK) {
         destroy(self);
@@ -187,11 +184,11 @@ static uint32_t first_from(const struct mt_policy *self, uint64_t offset)
 static bool is_place_free(const struct mt_policy *self, const struct mt_plan_entry *entry,
                           uint32_t at)
 {
-    const struct mt_plan_entry *entries = self->plan->entries, *below;
+    const struct mt_plan_entry *entries = self->plan->entries;
 
     if (at < self->live_count && entries[self->live[at]].offset < entry->offset + entry->bytes)
         return false;
-    below = at ? &entries[self->live[at - 1]] : NULL;
+    const struct mt_plan_entry *below = at ? &entries[self->live[at - 1]] : NULL;
     return !below || below->offset + below->bytes <= entry->offset;
 }
 
@@ -267,12 +264,12 @@ static enum mt_status free_requested(struct mt_policy *self, uint32_t handle)
 
 static enum mt_status free_completed(struct mt_policy *self, uint32_t handle)
 {
-    uint32_t id = handle & ~IN_ARENA, at;
+    uint32_t id = handle & ~IN_ARENA;
     enum mt_status status = MT_OK;
 
     if (handle & IN_ARENA) {
         const struct mt_plan_entry *entry = &self->plan->entries[id];
-        at = first_from(self, entry->offset);
+        uint32_t at = first_from(self, entry->offset);
         MT_ASSERT(at < self->live_count && self->live[at] == id);
         memmove(self->live + at, self->live + at + 1,
                 (--self->live_count - at) * sizeof *self->live);
@@ -286,10 +283,8 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t handle)
 
 static enum mt_status empty_cache(struct mt_policy *self)
 {
-    enum mt_status status;
-
     lend_bases(self);
-    status = mt_policy_pytorch.empty_cache(self->rest);
+    enum mt_status status = mt_policy_pytorch.empty_cache(self->rest);
     return settle(self, status);
 }
 
@@ -322,9 +317,8 @@ static const struct mt_counters *counters(const struct mt_policy *self)
 static bool is_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t end = 0, active = 0, allocated = 0;
-    uint32_t i;
 
-    for (i = 0; i < self->live_count; i++) {
+    for (uint32_t i = 0; i < self->live_count; i++) {
         const struct mt_plan_entry *entry = &self->plan->entries[self->live[i]];
         MT_SOUND(why, entry->offset >= end);
         MT_SOUND(why, entry->offset + entry->bytes <= self->plan->share.arena_bytes);

@@ -35,9 +35,7 @@ const struct mt_policy_ops *const mt_policies[] = {POLICIES(POINT_TO) NULL};
 
 const struct mt_policy_ops *mt_policy_find(const char *name, size_t length)
 {
-    size_t i;
-
-    for (i = 0; mt_policies[i]; i++)
+    for (size_t i = 0; mt_policies[i]; i++)
         if (strlen(mt_policies[i]->name) == length &&
             memcmp(mt_policies[i]->name, name, length) == 0)
             return mt_policies[i];

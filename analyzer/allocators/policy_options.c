@@ -91,12 +91,12 @@ static size_t find_option(const struct mt_policy_option *options, size_t count, 
 static enum mt_status refuse_name(const struct mt_policy_option *options, size_t count,
                                   const char *name, size_t length, struct mt_error *error)
 {
-    const char *names[MAX_OPTIONS], *near;
+    const char *names[MAX_OPTIONS];
 
     MT_ASSERT(count <= MAX_OPTIONS);
     for (size_t i = 0; i < count; i++)
         names[i] = options[i].name;
-    near = mt_did_you_mean_part(name, length, names, count);
+    const char *near = mt_did_you_mean_part(name, length, names, count);
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it has no option '%.*s'%s%s%s",
                    (int)mt_min_u64(length, 60), name, near ? "; did you mean '" : "",
                    near ? near : "", near ? "'?" : "");
@@ -107,13 +107,13 @@ static enum mt_status parse_pair(const char *pair, size_t length,
                                  const struct mt_policy_option *options, size_t count,
                                  uint64_t *values, struct mt_error *error)
 {
-    size_t name_length = strcspn(pair, "=:"), at;
+    size_t name_length = strcspn(pair, "=:");
     char text[MAX_VALUE] = "";
     uint64_t value;
 
     if (name_length > length)
         name_length = length;
-    at = find_option(options, count, pair, name_length);
+    size_t at = find_option(options, count, pair, name_length);
     if (at == count)
         return refuse_name(options, count, pair, name_length, error);
     if (name_length < length && length - name_length - 1 < sizeof text)
@@ -129,9 +129,8 @@ enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_
                                        size_t count, uint64_t *values, struct mt_error *error)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         values[i] = options[i].normal;
     while (status == MT_OK && text && *text) {
         size_t length = strcspn(text, ",");
@@ -156,11 +155,9 @@ static void spell_bytes(uint64_t bytes, char text[MAX_VALUE])
 
 static void spell_share(uint64_t share, char text[MAX_VALUE])
 {
-    size_t length;
-
     snprintf(text, MAX_VALUE, "%" PRIu64 ".%06" PRIu64, share / MT_POLICY_WHOLE,
              share % MT_POLICY_WHOLE);
-    length = strlen(text);
+    size_t length = strlen(text);
     while (text[length - 1] == '0')
         text[--length] = '\0';
     if (text[length - 1] == '.')
@@ -182,14 +179,13 @@ void mt_policy_options_spell(const char *name, const struct mt_policy_option *op
                              const uint64_t *values, size_t count, char *text, size_t size)
 {
     char value[MAX_VALUE];
-    size_t i, length;
     bool any = false;
 
     snprintf(text, size, "%s", name);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (values[i] == options[i].normal)
             continue;
-        length = strlen(text);
+        size_t length = strlen(text);
         spell_value(&options[i], values[i], value);
         snprintf(text + length, size - length, "%c%s=%s", any ? ',' : ':', options[i].name, value);
         any = true;

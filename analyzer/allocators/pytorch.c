@@ -47,14 +47,12 @@ static uint32_t find_holder(struct mt_pytorch *self, const struct mt_pytorch_fre
 static enum mt_status find(struct mt_pytorch *self, const struct mt_policy_request *request,
                            uint32_t *block)
 {
-    uint32_t i;
-
     *block = self->place_hint;
     if (*block < self->store.count && holds(&self->store.blocks[*block], request) &&
         self->store.blocks[*block].pool / 2 == request->pool &&
         self->store.blocks[*block].stream == request->stream)
         return MT_OK;
-    for (i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         const struct mt_pytorch_free_list *free_list =
             mt_pytorch_free_list(self, 2u * request->pool + i, request->stream);
         *block = find_holder(self, free_list, request);
@@ -90,20 +88,15 @@ static void cut_out(struct mt_pytorch *self, const struct mt_policy_request *req
 static enum mt_status pytorch_place(struct mt_pytorch *self,
                                     const struct mt_policy_request *request, uint32_t *id)
 {
-    struct mt_block *block;
-    enum mt_status status;
-    uint64_t whole;
-    bool was_split;
-
     if (request->block_bytes % MT_PYTORCH_MIN_BLOCK)
         return MT_ERR_FORMAT;
-    status = find(self, request, id);
+    enum mt_status status = find(self, request, id);
     if (status != MT_OK)
         return status;
-    was_split = mt_block_is_split(&self->store.blocks[*id]);
-    whole = self->store.blocks[*id].size_bytes;
+    bool was_split = mt_block_is_split(&self->store.blocks[*id]);
+    uint64_t whole = self->store.blocks[*id].size_bytes;
     cut_out(self, request, id);
-    block = &self->store.blocks[*id];
+    struct mt_block *block = &self->store.blocks[*id];
     MT_ASSERT(block->addr == request->addr && block->size_bytes == request->block_bytes);
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
@@ -121,12 +114,11 @@ static bool is_mapped(const struct mt_pytorch *self, uint32_t id)
 static bool pytorch_is_idle_segment(struct mt_pytorch *self,
                                     const struct mt_policy_request *request)
 {
-    const struct mt_block *block;
     uint32_t id;
 
     if (!request->block_bytes || find(self, request, &id) != MT_OK)
         return false;
-    block = &self->store.blocks[id];
+    const struct mt_block *block = &self->store.blocks[id];
     return block->addr == request->addr && block->size_bytes == request->block_bytes &&
            !is_mapped(self, block->previous) && !is_mapped(self, block->next);
 }
@@ -141,10 +133,9 @@ struct mt_policy {
 static void destroy(struct mt_policy *policy)
 {
     struct mt_pytorch *self = &policy->pytorch;
-    uint32_t i, free_list;
 
-    for (i = 0; i < self->pool_count; i++) {
-        for (free_list = 0; free_list < self->pools[i].free_list_count; free_list++) {
+    for (uint32_t i = 0; i < self->pool_count; i++) {
+        for (uint32_t free_list = 0; free_list < self->pools[i].free_list_count; free_list++) {
             mt_free_set_release(&self->pools[i].free_lists[free_list].free);
             mt_free_set_release(&self->pools[i].free_lists[free_list].unmapped);
         }
@@ -173,15 +164,14 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
 {
     struct mt_policy *self = mt_memory_zeroed(1, sizeof *self);
     struct mt_device_model *device = setup->device;
-    enum mt_status status;
 
     self->pytorch.device = device;
     self->pytorch.symbols = setup->symbols;
     self->pytorch.order = mt_pytorch_free_order(setup->header);
     mt_block_store_init(&self->pytorch.store);
-    status = setup->options
-                 ? mt_pytorch_config_parse(setup->options, &self->pytorch.config, error)
-                 : mt_pytorch_config_recorded(setup->header, &self->pytorch.config, error);
+    enum mt_status status =
+        setup->options ? mt_pytorch_config_parse(setup->options, &self->pytorch.config, error)
+                       : mt_pytorch_config_recorded(setup->header, &self->pytorch.config, error);
     if (status == MT_OK && self->pytorch.config.async_backend)
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                          "backend:cudaMallocAsync is not the caching allocator");
@@ -220,11 +210,9 @@ static struct mt_pytorch_search search_for(const struct mt_pytorch *self,
 /* The size that a free block can reach by mapping the space after it. */
 static uint64_t expandable_bytes(const struct mt_pytorch *self, const struct mt_block *block)
 {
-    const struct mt_block *next;
-
     if (block->next == MT_NO_BLOCK)
         return block->size_bytes;
-    next = &self->store.blocks[block->next];
+    const struct mt_block *next = &self->store.blocks[block->next];
     return block->size_bytes + (next->state == MT_BLOCK_UNMAPPED ? next->size_bytes : 0);
 }
 
@@ -384,17 +372,15 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
 /* Removes the found block, if any, from its set, and files the rest that was split off, if any. */
 static void settle(struct mt_pytorch *self, const struct mt_pytorch_search *search, uint32_t rest)
 {
-    struct mt_pytorch_free_list *free_list;
-    struct mt_block *block;
-
     if (!search->found.entry) {
         if (rest != MT_NO_BLOCK)
             mt_pytorch_insert(self, rest);
         return;
     }
-    free_list = mt_pytorch_free_list(self, search->pool, search->stream);
+    struct mt_pytorch_free_list *free_list =
+        mt_pytorch_free_list(self, search->pool, search->stream);
     if (rest != MT_NO_BLOCK) {
-        block = &self->store.blocks[rest];
+        struct mt_block *block = &self->store.blocks[rest];
         block->gc_base = self->pools[search->pool].gc_clock;
         mt_free_set_move(&free_list->free, search->found, mt_pytorch_free_entry(self, rest));
         return;
@@ -409,7 +395,6 @@ static void hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *se
     bool was_split = mt_block_is_split(&self->store.blocks[id]);
     uint32_t rest = MT_NO_BLOCK;
     uint64_t remaining = 0;
-    struct mt_block *block;
 
     MT_ASSERT(self->store.blocks[id].state == MT_BLOCK_FREE);
     MT_ASSERT(self->store.blocks[id].size_bytes >= search->size_bytes);
@@ -420,7 +405,7 @@ static void hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *se
         remaining = self->store.blocks[rest].size_bytes;
     }
     settle(self, search, rest);
-    block = &self->store.blocks[id];
+    struct mt_block *block = &self->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = search->requested_bytes;
     MT_ASSERT(rest == MT_NO_BLOCK || block->size_bytes == search->size_bytes);
@@ -450,19 +435,17 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
                             struct mt_policy_block *out)
 {
     struct mt_pytorch *self = &policy->pytorch;
-    struct mt_pytorch_search search;
-    enum mt_status status;
     uint32_t id;
 
     if (request->size_bytes > MAX_REQUEST) {
         self->counters.ooms++;
         return MT_ERR_DEVICE_OOM;
     }
-    search = search_for(self, request);
+    struct mt_pytorch_search search = search_for(self, request);
     take_free(self, &search, &id);
     if (id == MT_NO_BLOCK && is_rejected(self, &search))
         return MT_ERR_DEVICE_OOM;
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     if (id == MT_NO_BLOCK)
         status = take_after_miss(self, &search, &id);
     if (status == MT_ERR_DEVICE_OOM)
@@ -479,14 +462,12 @@ static enum mt_status place_by_rules(struct mt_pytorch *self,
                                      const struct mt_policy_request *request, uint32_t *id)
 {
     struct mt_policy_request whole = *request;
-    struct mt_pytorch_search search;
-    enum mt_status status;
 
     if (request->size_bytes > MAX_REQUEST)
         return MT_ERR_FORMAT;
-    search = search_for(self, request);
+    struct mt_pytorch_search search = search_for(self, request);
     whole.block_bytes = search.size_bytes;
-    status = find(self, &whole, id);
+    enum mt_status status = find(self, &whole, id);
     if (status != MT_OK)
         return status;
     if (self->store.blocks[*id].addr != request->addr ||
@@ -517,13 +498,11 @@ static bool is_idle_segment(struct mt_policy *policy, const struct mt_policy_req
 static bool would_release(struct mt_policy *policy, const struct mt_policy_request *request)
 {
     struct mt_pytorch *self = &policy->pytorch;
-    struct mt_pytorch_search search;
-    struct mt_pytorch_free_list *free_list;
 
     if (request->size_bytes > MAX_REQUEST)
         return true;
-    search = search_for(self, request);
-    free_list = mt_pytorch_free_list(self, search.pool, search.stream);
+    struct mt_pytorch_search search = search_for(self, request);
+    struct mt_pytorch_free_list *free_list = mt_pytorch_free_list(self, search.pool, search.stream);
     if (free_list && find_free(self, free_list, &search).entry)
         return false;
     if (exceeds_limit(self, &search) &&
@@ -645,13 +624,11 @@ static uint64_t most_tested(struct mt_policy *policy, const struct mt_policy_req
     const bool flushes = first == MT_EVENT_EMPTY_CACHE || first == MT_EVENT_SEGMENT_FREE ||
                          first == MT_EVENT_SEGMENT_UNMAP;
     struct mt_pytorch *self = &policy->pytorch;
-    struct mt_pytorch_search search;
-    uint64_t sum;
 
     if (request->size_bytes > MAX_REQUEST || !self->device->only_compares)
         return UINT64_MAX;
-    search = search_for(self, request);
-    sum = mt_pytorch_total(self) + search.segment_bytes;
+    struct mt_pytorch_search search = search_for(self, request);
+    uint64_t sum = mt_pytorch_total(self) + search.segment_bytes;
     if (sum <= mt_min_u64(limit_bytes, MT_MAX_TOTAL_BYTES))
         return 0;
     if (first == MT_EVENT_EMPTY_CACHE ||
@@ -686,16 +663,15 @@ static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
 /* Reusable blocks are in exactly one set, under their own key; free lists ascend by stream. */
 static bool pools_are_sound(const struct mt_pytorch *self, const char **why)
 {
-    uint32_t id, pool, free_list;
     size_t filed = 0, reusable = 0;
 
-    for (id = 0; id < self->store.count; id++)
+    for (uint32_t id = 0; id < self->store.count; id++)
         reusable += self->store.blocks[id].state == MT_BLOCK_FREE ||
                     self->store.blocks[id].state == MT_BLOCK_UNMAPPED;
-    for (pool = 0; pool < self->pool_count; pool++) {
+    for (uint32_t pool = 0; pool < self->pool_count; pool++) {
         const struct mt_pytorch_pool *of = &self->pools[pool];
         MT_SOUND(why, of->owner == pool / 2 && of->is_small == (pool % 2 == 1));
-        for (free_list = 0; free_list < of->free_list_count; free_list++) {
+        for (uint32_t free_list = 0; free_list < of->free_list_count; free_list++) {
             const struct mt_pytorch_free_list *at = &of->free_lists[free_list];
             MT_SOUND(why, !free_list || at[-1].stream_handle <= at->stream_handle);
             if (!set_is_sound(self, pool, at, MT_BLOCK_FREE, why) ||
@@ -713,9 +689,8 @@ static bool counters_are_sound(const struct mt_pytorch *self, const char **why)
 {
     const struct mt_counters *counters = &self->counters;
     uint64_t held = 0, allocated = 0, active = 0, inactive_split = 0, segments = 0;
-    uint32_t id;
 
-    for (id = 0; id < self->store.count; id++) {
+    for (uint32_t id = 0; id < self->store.count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->state == MT_BLOCK_UNUSED || block->state == MT_BLOCK_UNMAPPED)
             continue;

@@ -53,10 +53,8 @@ static bool take(const char **at, const char *any_of)
 
 static bool read_count(struct token token, uint64_t *value)
 {
-    size_t i;
-
     *value = 0;
-    for (i = 0; i < token.length; i++)
+    for (size_t i = 0; i < token.length; i++)
         if (token.text[i] < '0' || token.text[i] > '9' || !mt_mul_ok(*value, 10, value) ||
             !mt_add_ok(*value, (uint64_t)(token.text[i] - '0'), value))
             return false;
@@ -68,10 +66,9 @@ static bool read_fraction(struct token token, double *value)
 {
     double scale = 1;
     bool point = false, digit = false;
-    size_t i;
 
     *value = 0;
-    for (i = 0; i < token.length; i++) {
+    for (size_t i = 0; i < token.length; i++) {
         if (token.text[i] == '.' && !point) {
             point = true;
         } else if (token.text[i] >= '0' && token.text[i] <= '9') {
@@ -108,29 +105,29 @@ static enum mt_status refuse(struct mt_error *error, struct token key, const cha
 static enum mt_status read_division_list(const char **at, struct token key,
                                          struct mt_pytorch_config *config, struct mt_error *error)
 {
-    size_t last = 0, i;
+    size_t last = 0;
     bool first = true;
 
     memset(config->divisions, 0, sizeof config->divisions);
     do {
-        struct token size = next_token(at), count;
+        struct token size = next_token(at);
         uint64_t mib, divisions;
         if (!take(at, ":="))
             return refuse(error, key, "needs a list such as [256:1,512:2,>:4]");
-        count = next_token(at);
+        struct token count = next_token(at);
         if (!read_count(count, &divisions) || (divisions && !is_power_of_two(divisions)))
             return refuse(error, key, "needs divisions that are powers of two or 0");
         if (token_is(size, ">")) {
             if (first)
                 return refuse(error, key, "has '>' before any size");
-            for (i = last + 1; i < MT_PYTORCH_DIVISIONS; i++)
+            for (size_t i = last + 1; i < MT_PYTORCH_DIVISIONS; i++)
                 config->divisions[i] = divisions;
             continue;
         }
         if (!read_count(size, &mib) || !is_power_of_two(mib))
             return refuse(error, key, "needs sizes in MiB that are powers of two");
         last = mt_min_u64(mt_log2_floor(mib), MT_PYTORCH_DIVISIONS - 1);
-        for (i = 0; first && i < last; i++)
+        for (size_t i = 0; first && i < last; i++)
             config->divisions[i] = divisions;
         config->divisions[last] = divisions;
         first = false;
@@ -142,7 +139,6 @@ static enum mt_status read_divisions(const char **at, struct token key,
                                      struct mt_pytorch_config *config, struct mt_error *error)
 {
     uint64_t divisions;
-    size_t i;
 
     while (**at == ' ')
         ++*at;
@@ -150,7 +146,7 @@ static enum mt_status read_divisions(const char **at, struct token key,
         return read_division_list(at, key, config, error);
     if (!read_count(next_token(at), &divisions) || !is_power_of_two(divisions))
         return refuse(error, key, "needs a power of two");
-    for (i = 0; i < MT_PYTORCH_DIVISIONS; i++)
+    for (size_t i = 0; i < MT_PYTORCH_DIVISIONS; i++)
         config->divisions[i] = divisions;
     return MT_OK;
 }
@@ -173,9 +169,8 @@ static bool is_without_effect(struct token key)
                                        "graph_capture_record_stream_reuse",
                                        "expandable_segments_reserve",
                                        "expandable_segments_reserve_by_class"};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(keys); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(keys); i++)
         if (token_is(key, keys[i]))
             return true;
     return key.length > 7 && memcmp(key.text, "pinned_", 7) == 0;
@@ -214,7 +209,6 @@ static enum mt_status read_option(const char **at, struct token key,
                                   struct mt_pytorch_config *config, struct mt_error *error)
 {
     uint64_t large_mib = config->large_segment_bytes / MT_MIB;
-    struct token value;
 
     if (token_is(key, "max_split_size_mb"))
         return read_mib(at, key, large_mib, &config->max_split_bytes, error);
@@ -228,7 +222,7 @@ static enum mt_status read_option(const char **at, struct token key,
         skip_value(at);
         return MT_OK;
     }
-    value = next_token(at);
+    struct token value = next_token(at);
     if (token_is(key, "expandable_segments")) {
         return read_bool(value, &config->expandable_segments)
                    ? MT_OK
@@ -274,11 +268,10 @@ static void skip_unknown(const char **at, struct token key, struct mt_pytorch_co
 static enum mt_status walk(const char *text, bool large_segment_only, bool is_recorded,
                            struct mt_pytorch_config *config, struct mt_error *error)
 {
-    const char *at = text, *value;
+    const char *at = text;
 
     while (*at) {
         struct token key = next_token(&at);
-        struct mt_pytorch_config before;
         enum mt_status status = MT_OK;
         if (!key.length && take(&at, ","))
             continue;
@@ -289,8 +282,8 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
                 return refuse(error, key, "has no value");
             skip_unknown(&at, key, config);
         }
-        value = at;
-        before = *config;
+        const char *value = at;
+        struct mt_pytorch_config before = *config;
         if (large_segment_only != token_is(key, "large_segment_size_mb"))
             skip_value(&at);
         else
@@ -312,10 +305,8 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
 static enum mt_status read_all(const char *text, bool is_recorded, struct mt_pytorch_config *config,
                                struct mt_error *error)
 {
-    enum mt_status status;
-
     mt_pytorch_config_defaults(config);
-    status = walk(text, true, is_recorded, config, error);
+    enum mt_status status = walk(text, true, is_recorded, config, error);
     if (status == MT_OK) {
         config->max_non_split_rounding_bytes = config->large_segment_bytes;
         status = walk(text, false, is_recorded, config, error);
@@ -363,11 +354,10 @@ enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
                                           struct mt_pytorch_config *config, struct mt_error *error)
 {
     const char *at = header && header->settings ? header->settings : "";
-    enum mt_status status;
 
     mt_pytorch_config_defaults(config);
     if (header && header->allocator_options) {
-        status = read_all(header->allocator_options, true, config, error);
+        enum mt_status status = read_all(header->allocator_options, true, config, error);
         if (status != MT_OK)
             return status;
     }
@@ -390,14 +380,13 @@ enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
 static void spell_divisions(const struct mt_pytorch_config *config, struct mt_buf *out)
 {
     bool same = true;
-    size_t i;
 
-    for (i = 1; i < MT_PYTORCH_DIVISIONS; i++)
+    for (size_t i = 1; i < MT_PYTORCH_DIVISIONS; i++)
         same = same && config->divisions[i] == config->divisions[0];
     if (same && !config->divisions[0])
         return;
     mt_buf_add_text(out, "roundup_power2_divisions:");
-    for (i = 0; !same && i < MT_PYTORCH_DIVISIONS; i++)
+    for (size_t i = 0; !same && i < MT_PYTORCH_DIVISIONS; i++)
         mt_buf_printf(out, "%s%llu:%llu", i ? "," : "[", 1ull << i,
                       (unsigned long long)config->divisions[i]);
     if (same)
@@ -428,7 +417,6 @@ static void spell_fraction(struct mt_buf *out, const char *key, double value)
 void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size)
 {
     struct mt_buf out = {0};
-    size_t length;
 
     if (config->expandable_segments)
         mt_buf_add_text(&out, "expandable_segments:True,");
@@ -443,7 +431,7 @@ void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
     if (config->throws_on_oom)
         mt_buf_add_text(&out, "throw_on_cudamalloc_oom:True,");
     spell_divisions(config, &out);
-    length = out.length ? out.length - 1 : 0; /* without the last comma */
+    size_t length = out.length ? out.length - 1 : 0; /* without the last comma */
     if (size) {
         if (length >= size)
             length = size - 1;
@@ -456,23 +444,22 @@ void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
 
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size)
 {
-    uint64_t divisions, floor, step, lower;
     unsigned power;
 
     if (size < MT_PYTORCH_MIN_BLOCK)
         return MT_PYTORCH_MIN_BLOCK;
     power = mt_log2_floor(size);
-    divisions = config->divisions[power < 20 ? 0 : mt_min_u64(power - 20, 15)];
+    uint64_t divisions = config->divisions[power < 20 ? 0 : mt_min_u64(power - 20, 15)];
     if (divisions <= 1 || size / MT_PYTORCH_MIN_BLOCK < divisions ||
         size == MT_PYTORCH_MIN_BLOCK * divisions)
         return mt_round_up(size, MT_PYTORCH_MIN_BLOCK);
     if (is_power_of_two(size))
         return size;
-    floor = (uint64_t)1 << power;
-    step = floor >> mt_log2_floor(divisions);
+    uint64_t floor = (uint64_t)1 << power;
+    uint64_t step = floor >> mt_log2_floor(divisions);
     if (!step)
         return floor * 2;
-    lower = size & ~(step - 1);
+    uint64_t lower = size & ~(step - 1);
     return lower == size ? lower : lower + step;
 }
 

@@ -15,13 +15,13 @@
 static void add_pools(struct mt_pytorch *policy, uint32_t pool)
 {
     struct mt_pytorch_pool *pools;
-    uint32_t count = pool / 2 * 2 + 2, i;
+    uint32_t count = pool / 2 * 2 + 2;
 
     if (count <= policy->pool_count)
         return;
     pools = mt_memory_resize(policy->pools, count * sizeof *pools);
     policy->pools = pools;
-    for (i = policy->pool_count; i < count; i++) {
+    for (uint32_t i = policy->pool_count; i < count; i++) {
         memset(&pools[i], 0, sizeof pools[i]);
         pools[i].is_small = i % 2 == 1;
         pools[i].owner = (uint16_t)(i / 2);
@@ -50,16 +50,12 @@ static uint32_t place_of_stream(const struct mt_pytorch_pool *pool, uint64_t han
 struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy, uint32_t pool_id,
                                                        uint32_t stream)
 {
-    struct mt_pytorch_pool *pool;
-    uint64_t handle;
-    uint32_t i;
-
     if (pool_id >= policy->pool_count)
         add_pools(policy, pool_id);
-    pool = &policy->pools[pool_id];
-    handle =
+    struct mt_pytorch_pool *pool = &policy->pools[pool_id];
+    uint64_t handle =
         stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle : stream;
-    i = place_of_stream(pool, handle, stream);
+    uint32_t i = place_of_stream(pool, handle, stream);
     if (i < pool->free_list_count && pool->free_lists[i].stream == stream)
         return &pool->free_lists[i];
     mt_grow_to(&pool->free_lists, &pool->free_list_capacity, (size_t)pool->free_list_count + 1,
@@ -133,11 +129,9 @@ void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
  * returns the absorbed bytes. */
 static uint64_t pytorch_try_merge(struct mt_pytorch *policy, uint32_t id, uint32_t other)
 {
-    uint64_t bytes;
-
     if (other == MT_NO_BLOCK || policy->store.blocks[other].state != policy->store.blocks[id].state)
         return 0;
-    bytes = policy->store.blocks[other].size_bytes;
+    uint64_t bytes = policy->store.blocks[other].size_bytes;
     MT_ASSERT(policy->store.blocks[other].pool == policy->store.blocks[id].pool);
     MT_ASSERT(policy->store.blocks[other].stream == policy->store.blocks[id].stream);
     mt_pytorch_remove(policy, other);
@@ -155,8 +149,6 @@ void mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uint64_t *mer
 {
     struct mt_block *blocks = policy->store.blocks, *block = &blocks[id];
     uint32_t kept = is_free(policy, block->previous) ? block->previous : block->next;
-    struct mt_pytorch_free_list *free_list;
-    struct mt_free_cursor at;
 
     *merged_bytes = 0;
     MT_ASSERT(block->state == MT_BLOCK_FREE);
@@ -166,8 +158,10 @@ void mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uint64_t *mer
     }
     if (kept == block->previous)
         *merged_bytes = pytorch_try_merge(policy, id, block->next);
-    free_list = mt_pytorch_free_list(policy, block->pool, block->stream);
-    at = mt_free_set_find_entry(&free_list->free, mt_pytorch_free_entry(policy, kept));
+    struct mt_pytorch_free_list *free_list =
+        mt_pytorch_free_list(policy, block->pool, block->stream);
+    struct mt_free_cursor at =
+        mt_free_set_find_entry(&free_list->free, mt_pytorch_free_entry(policy, kept));
     MT_ASSERT(at.entry && blocks[kept].pool == block->pool);
     *merged_bytes += blocks[kept].size_bytes;
     mt_block_merge(&policy->store, id, kept);
@@ -238,9 +232,8 @@ static void find_space(struct mt_pytorch *policy, const struct mt_pytorch_search
 {
     struct mt_pytorch_free_list *free_list =
         mt_pytorch_free_list(policy, search->pool, search->stream);
-    struct mt_free_cursor at;
 
-    for (at = mt_free_set_find(&free_list->unmapped, 0, 0); at.entry;
+    for (struct mt_free_cursor at = mt_free_set_find(&free_list->unmapped, 0, 0); at.entry;
          at = mt_free_set_next(&free_list->unmapped, at)) {
         uint32_t id = at.entry->block, below = policy->store.blocks[id].previous;
         if (below != MT_NO_BLOCK && is_reusable(&policy->store.blocks[below]))
@@ -259,7 +252,6 @@ static void map(struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
 {
     uint64_t bytes = mt_round_up(size_bytes, chunk_bytes(policy, policy->store.blocks[id].pool));
     uint64_t addr = policy->store.blocks[id].addr;
-    struct mt_block *block;
 
     MT_ASSERT(policy->store.blocks[id].state == MT_BLOCK_UNMAPPED && size_bytes > 0);
     MT_ASSERT(size_bytes <= policy->store.blocks[id].size_bytes);
@@ -270,7 +262,7 @@ static void map(struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
         mt_pytorch_note_split(policy, rest);
         mt_pytorch_insert(policy, rest);
     }
-    block = &policy->store.blocks[id];
+    struct mt_block *block = &policy->store.blocks[id];
     block->state = MT_BLOCK_FREE;
     bytes = block->size_bytes;
     pytorch_try_merge(policy, id, block->previous);
@@ -285,10 +277,8 @@ static void map(struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
 enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block)
 {
-    uint64_t size;
-
     find_space(policy, search, block);
-    size = policy->store.blocks[*block].size_bytes;
+    uint64_t size = policy->store.blocks[*block].size_bytes;
     if (policy->store.blocks[*block].state == MT_BLOCK_UNMAPPED)
         map(policy, *block, mt_min_u64(size, search->size_bytes));
     while (policy->store.blocks[*block].size_bytes < search->size_bytes) {
@@ -397,10 +387,8 @@ static void release_segment(struct mt_pytorch *policy, uint32_t id)
 /* Collects all free blocks of a pool, in set order, in the scratch list. */
 static void collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool *pool)
 {
-    uint32_t free_list;
-
     policy->scratch_count = 0;
-    for (free_list = 0; free_list < pool->free_list_count; free_list++) {
+    for (uint32_t free_list = 0; free_list < pool->free_list_count; free_list++) {
         const struct mt_free_set *set = &pool->free_lists[free_list].free;
         struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
         for (; at.entry; at = mt_free_set_next(set, at))
@@ -411,17 +399,15 @@ static void collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool
 /* Segments first, then the chunks of expandable ones, each in set order. */
 static void release_pool(struct mt_pytorch *policy, uint32_t pool)
 {
-    size_t i;
-
     collect_pool(policy, &policy->pools[pool]);
-    for (i = 0; i < policy->scratch_count; i++) {
+    for (size_t i = 0; i < policy->scratch_count; i++) {
         const struct mt_block *block = &policy->store.blocks[policy->scratch[i]];
         if (!block->expandable && !mt_block_is_split(block))
             release_segment(policy, policy->scratch[i]);
         else if (!block->expandable)
             policy->scratch[i] = MT_NO_BLOCK;
     }
-    for (i = 0; i < policy->scratch_count; i++) {
+    for (size_t i = 0; i < policy->scratch_count; i++) {
         uint32_t id = policy->scratch[i];
         if (id != MT_NO_BLOCK && policy->store.blocks[id].state == MT_BLOCK_FREE &&
             policy->store.blocks[id].expandable)
@@ -469,9 +455,8 @@ static void release_as_recorded(struct mt_pytorch *policy)
 {
     const struct mt_device_model *device = policy->device;
     const struct mt_device_base *last = NULL;
-    size_t i;
 
-    for (i = 0; i < device->base_count; i++) {
+    for (size_t i = 0; i < device->base_count; i++) {
         const struct mt_device_base *base = &device->bases[i];
         if (!is_release(base))
             continue;
@@ -484,9 +469,8 @@ static void release_as_recorded(struct mt_pytorch *policy)
 void mt_pytorch_release_cached(struct mt_pytorch *policy)
 {
     const struct mt_device_model *device = policy->device;
-    size_t i;
 
-    for (i = 0; i < device->base_count; i++)
+    for (size_t i = 0; i < device->base_count; i++)
         if (is_release(&device->bases[i]) && device->bases[i].pool) {
             release_as_recorded(policy);
             return;
@@ -511,7 +495,6 @@ static void release_largest(struct mt_pytorch *policy, struct mt_pytorch_free_li
     struct mt_free_cursor end = {free_list->free.leaf_count, 0, NULL};
     struct mt_free_cursor at = mt_free_set_previous(&free_list->free, end);
     uint64_t total = 0;
-    size_t i;
 
     policy->scratch_count = 0;
     for (; total < wanted && at.entry && at.entry->size_bytes >= policy->config.max_split_bytes;
@@ -521,7 +504,7 @@ static void release_largest(struct mt_pytorch *policy, struct mt_pytorch_free_li
         total += at.entry->size_bytes;
         collect(policy, at.entry->block);
     }
-    for (i = 0; i < policy->scratch_count; i++)
+    for (size_t i = 0; i < policy->scratch_count; i++)
         release_segment(policy, policy->scratch[i]);
     *released = total >= wanted;
 }
@@ -532,14 +515,13 @@ void mt_pytorch_release_available(struct mt_pytorch *policy, const struct mt_pyt
     struct mt_pytorch_free_list *free_list =
         mt_pytorch_free_list(policy, search->pool, search->stream);
     uint64_t wanted = policy->config.max_split_bytes;
-    struct mt_free_cursor at;
 
     *released = false;
     if (policy->config.max_split_bytes == MT_PYTORCH_UNLIMITED)
         return;
     if (search->size_bytes > wanted)
         wanted = search->size_bytes;
-    at = mt_free_set_find(&free_list->free, wanted, 0);
+    struct mt_free_cursor at = mt_free_set_find(&free_list->free, wanted, 0);
     if (!at.entry || !is_whole_segment(policy, at.entry->block)) {
         release_largest(policy, free_list, wanted, released);
         return;
@@ -558,14 +540,11 @@ static uint64_t age_of(const struct mt_pytorch *policy, const struct mt_block *b
 static void collect_old(struct mt_pytorch *policy, double mean_age, uint64_t *reclaimed,
                         uint64_t *total_age, uint64_t *count)
 {
-    size_t i;
-
-    for (i = 0; i < policy->scratch_count; i++) {
+    for (size_t i = 0; i < policy->scratch_count; i++) {
         uint32_t id = policy->scratch[i];
-        const struct mt_block *block;
         if (id == MT_NO_BLOCK)
             continue;
-        block = &policy->store.blocks[id];
+        const struct mt_block *block = &policy->store.blocks[id];
         if (block->expandable || (double)age_of(policy, block) < mean_age)
             continue;
         *reclaimed += block->size_bytes;
@@ -581,13 +560,12 @@ void mt_pytorch_collect_garbage(struct mt_pytorch *policy)
 {
     double share = policy->config.gc_threshold * (double)policy->device->limit_bytes;
     uint64_t threshold = (uint64_t)share, total = mt_pytorch_total(policy);
-    uint64_t reclaimed = 0, total_age = 0, count = 0, before;
-    size_t i;
+    uint64_t reclaimed = 0, total_age = 0, count = 0;
 
     if (total <= threshold || !policy->pool_count)
         return;
     collect_pool(policy, &policy->pools[0]);
-    for (i = 0; i < policy->scratch_count; i++) {
+    for (size_t i = 0; i < policy->scratch_count; i++) {
         const struct mt_block *block = &policy->store.blocks[policy->scratch[i]];
         if (mt_block_is_split(block)) {
             policy->scratch[i] = MT_NO_BLOCK;
@@ -597,7 +575,7 @@ void mt_pytorch_collect_garbage(struct mt_pytorch *policy)
         count++;
     }
     while (reclaimed < total - threshold && count > 0) {
-        before = count;
+        uint64_t before = count;
         collect_old(policy, (double)total_age / (double)count, &reclaimed, &total_age, &count);
         if (count == before)
             break;

@@ -51,10 +51,8 @@ static uint64_t reservation_bytes(const struct mt_pytorch *self)
 /* The topmost block of the reservation that a mapped range belongs to. */
 static uint32_t last_of_reservation(const struct mt_pytorch *self, const struct mt_block *range)
 {
-    uint32_t id;
-
     /* ranges come in address order: the newest block is the likely one */
-    for (id = self->store.count; id-- > 0;) {
+    for (uint32_t id = self->store.count; id-- > 0;) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->expandable && block->stream == range->stream && block->pool == range->pool &&
             block->next == MT_NO_BLOCK && block->state != MT_BLOCK_UNUSED &&
@@ -68,7 +66,7 @@ static uint32_t last_of_reservation(const struct mt_pytorch *self, const struct 
 void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *event)
 {
     struct mt_block fresh = {0};
-    uint32_t id, below;
+    uint32_t id;
 
     fresh.addr = event->addr;
     fresh.size_bytes = event->size_bytes;
@@ -82,7 +80,7 @@ void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *
     if (!mt_pytorch_free_list(self, fresh.pool, fresh.stream))
         mt_memory_end();
     self->restoring = true;
-    below = fresh.expandable ? last_of_reservation(self, &fresh) : MT_NO_BLOCK;
+    uint32_t below = fresh.expandable ? last_of_reservation(self, &fresh) : MT_NO_BLOCK;
     if (below == MT_NO_BLOCK)
         fresh.reservation = self->reservation_count++;
     mt_block_new(&self->store, &fresh, &id);
@@ -95,9 +93,7 @@ void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *
 /* The free block that holds [addr, addr + size). */
 static uint32_t free_block_at(const struct mt_pytorch *self, uint64_t addr, uint64_t size_bytes)
 {
-    uint32_t id;
-
-    for (id = self->store.count; id-- > 0;) {
+    for (uint32_t id = self->store.count; id-- > 0;) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->state == MT_BLOCK_FREE && block->addr <= addr &&
             addr - block->addr < block->size_bytes &&
@@ -161,9 +157,9 @@ static void add_unmapped_end(struct mt_pytorch *self, uint32_t last)
 /* Adjacent ranges are mapped one by one; free space in them is one block. */
 static void merge_touching(struct mt_pytorch *self)
 {
-    uint32_t id, next;
+    uint32_t next;
 
-    for (id = 0; id < self->store.count; id++) {
+    for (uint32_t id = 0; id < self->store.count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         while ((block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED) &&
                (next = block->next) != MT_NO_BLOCK &&
@@ -174,9 +170,9 @@ static void merge_touching(struct mt_pytorch *self)
 
 void mt_pytorch_restored(struct mt_pytorch *self)
 {
-    uint32_t id, count = self->store.count;
+    uint32_t count = self->store.count;
 
-    for (id = 0; id < count; id++) {
+    for (uint32_t id = 0; id < count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->expandable && block->next == MT_NO_BLOCK && block->state != MT_BLOCK_UNUSED &&
             block->state != MT_BLOCK_UNMAPPED)
@@ -185,7 +181,7 @@ void mt_pytorch_restored(struct mt_pytorch *self)
     merge_touching(self);
     self->counters.inactive_split.now = 0;
     self->restoring = false;
-    for (id = 0; id < self->store.count; id++) {
+    for (uint32_t id = 0; id < self->store.count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->state != MT_BLOCK_FREE && block->state != MT_BLOCK_UNMAPPED)
             continue;

@@ -72,12 +72,11 @@ static void unfile(struct mt_policy *self, uint32_t id)
 static uint32_t block_at(const struct mt_policy *self, uint64_t addr)
 {
     struct mt_free_cursor at = mt_free_set_find(&self->by_addr, addr, 1);
-    const struct mt_block *block;
 
     at = mt_free_set_previous(&self->by_addr, at);
     if (!at.entry)
         return MT_NO_BLOCK;
-    block = &self->store.blocks[at.entry->block];
+    const struct mt_block *block = &self->store.blocks[at.entry->block];
     return addr - block->addr < block->size_bytes ? at.entry->block : MT_NO_BLOCK;
 }
 
@@ -115,7 +114,7 @@ static void join(struct mt_policy *self, uint32_t low, uint32_t high)
 static void add_segment(struct mt_policy *self, const struct mt_event *event)
 {
     struct mt_block fresh = {0};
-    uint32_t id, above, below = event->addr ? block_at(self, event->addr - 1) : MT_NO_BLOCK;
+    uint32_t id, below = event->addr ? block_at(self, event->addr - 1) : MT_NO_BLOCK;
     uint64_t merged = 0;
 
     fresh.addr = event->addr;
@@ -137,7 +136,7 @@ static void add_segment(struct mt_policy *self, const struct mt_event *event)
     }
     if (below != MT_NO_BLOCK)
         join(self, below, id);
-    above = block_at(self, fresh.addr + fresh.size_bytes);
+    uint32_t above = block_at(self, fresh.addr + fresh.size_bytes);
     if (above != MT_NO_BLOCK)
         join(self, id, above);
     merge_free(self, id, self->store.blocks[id].previous, &merged);
@@ -249,9 +248,7 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
                             struct mt_policy_block *out)
 {
     uint32_t id = block_at(self, request->addr), rest;
-    uint64_t available, size, remaining = 0, below = 0, own_bytes;
-    bool was_split;
-    struct mt_block *block;
+    uint64_t remaining = 0, below = 0;
 
     /* An OOM is raised after a flush and a second attempt. Other releases before a request were
      * also a flush, unless these options release memory by themselves: then the count is a lower
@@ -262,7 +259,8 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
         self->counters.ooms++;
         return MT_ERR_DEVICE_OOM;
     }
-    own_bytes = request->block_bytes ? request->block_bytes : mt_max_u64(request->size_bytes, 1);
+    uint64_t own_bytes =
+        request->block_bytes ? request->block_bytes : mt_max_u64(request->size_bytes, 1);
     if (id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE) {
         if (own_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now) {
             self->counters.ooms++;
@@ -270,21 +268,22 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
         }
         add_own_segment(self, request->addr, own_bytes, &id);
     }
-    was_split = mt_block_is_split(&self->store.blocks[id]);
+    bool was_split = mt_block_is_split(&self->store.blocks[id]);
     if (request->addr > self->store.blocks[id].addr) {
         below = request->addr - self->store.blocks[id].addr;
         cut(self, id, request->addr, &rest);
         id = rest;
     }
-    available = self->store.blocks[id].size_bytes;
-    size = self->store.blocks[id].reservation == RESERVATION_OWN ? available
-                                                                 : block_bytes(self, request, id);
+    uint64_t available = self->store.blocks[id].size_bytes;
+    uint64_t size = self->store.blocks[id].reservation == RESERVATION_OWN
+                        ? available
+                        : block_bytes(self, request, id);
     if (size < available) {
         cut(self, id, request->addr + size, &rest);
         remaining = available - size;
     }
     remaining += below;
-    block = &self->store.blocks[id];
+    struct mt_block *block = &self->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
     MT_ASSERT(block->addr == request->addr && block->size_bytes == size);
@@ -357,11 +356,9 @@ static enum mt_status restore_block(struct mt_policy *self, const struct mt_even
 
 static enum mt_status restored(struct mt_policy *self)
 {
-    uint32_t id;
-
     /* blocks were added one by one to segments that were whole before: count again */
     self->counters.inactive_split.now = 0;
-    for (id = 0; id < self->store.count; id++)
+    for (uint32_t id = 0; id < self->store.count; id++)
         self->counters.inactive_split.now += inactive_bytes(self, id);
     mt_counters_restart(&self->counters);
     return MT_OK;
@@ -392,11 +389,10 @@ static bool is_sound(const struct mt_policy *self, const char **why)
 {
     const struct mt_counters *counters = &self->counters;
     uint64_t bytes[MT_BLOCK_PENDING + 1] = {0}, inactive = 0, segments = 0;
-    uint32_t id;
 
     if (!mt_block_store_is_sound(&self->store, false, why) || !places_are_sound(self, why))
         return false;
-    for (id = 0; id < self->store.count; id++) {
+    for (uint32_t id = 0; id < self->store.count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         MT_SOUND(why, block->state <= MT_BLOCK_PENDING);
         if (block->state == MT_BLOCK_UNUSED)

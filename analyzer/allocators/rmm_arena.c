@@ -116,11 +116,10 @@ static void put(struct mt_policy *self, uint32_t id)
 static uint32_t first_fit_in(const struct mt_policy *self, uint32_t free_list, uint64_t size)
 {
     const struct mt_free_set *set = &self->heap.free_lists[free_list].free;
-    struct mt_free_cursor at;
 
     if (self->superblocks[free_list].free_bytes < size)
         return MT_NO_BLOCK;
-    at = mt_free_set_find(set, 0, 0);
+    struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
     while (at.entry && at.entry->addr < size) /* keys are (address, size) */
         at = mt_free_set_next(set, at);
     return at.entry ? at.entry->block : MT_NO_BLOCK;
@@ -130,9 +129,8 @@ static uint32_t first_fit_in(const struct mt_policy *self, uint32_t free_list, u
 static uint32_t first_fit(const struct mt_policy *self, uint64_t owner, uint64_t size)
 {
     uint32_t id = MT_NO_BLOCK;
-    size_t i;
 
-    for (i = 0; id == MT_NO_BLOCK && i < self->order_count; i++)
+    for (size_t i = 0; id == MT_NO_BLOCK && i < self->order_count; i++)
         if (self->superblocks[self->order[i]].owner == owner)
             id = first_fit_in(self, self->order[i], size);
     return id;
@@ -162,12 +160,12 @@ static void cut_superblock(struct mt_policy *self, uint32_t id, uint64_t keep)
 static void find_global(struct mt_policy *self, uint64_t size, uint32_t *block)
 {
     uint64_t keep = mt_max_u64(MIN_SUPERBLOCK, size);
-    const struct superblock *superblock;
 
     *block = first_fit(self, GLOBAL, size);
     if (*block == MT_NO_BLOCK)
         return;
-    superblock = &self->superblocks[self->heap.store.blocks[*block].reservation];
+    const struct superblock *superblock =
+        &self->superblocks[self->heap.store.blocks[*block].reservation];
     if (is_empty(superblock) && superblock->size_bytes >= keep + MIN_SUPERBLOCK) {
         cut_superblock(self, *block, keep);
         return;
@@ -177,19 +175,17 @@ static void find_global(struct mt_policy *self, uint64_t size, uint32_t *block)
 /* Joins two superblocks if both are empty, adjacent, and in the global arena. */
 static void join(struct mt_policy *self, size_t at, bool *joined)
 {
-    uint32_t low, high, id, other;
-
     *joined = false;
     if (at + 1 >= self->order_count)
         return;
-    low = self->order[at];
-    high = self->order[at + 1];
+    uint32_t low = self->order[at];
+    uint32_t high = self->order[at + 1];
     if (self->superblocks[low].owner != GLOBAL || self->superblocks[high].owner != GLOBAL ||
         !is_empty(&self->superblocks[low]) || !is_empty(&self->superblocks[high]))
         return;
     mt_grow_to(&self->spare, &self->spare_capacity, self->spare_count + 1, sizeof *self->spare);
-    id = mt_heap_take_first(&self->heap, low, 0);
-    other = mt_heap_take_first(&self->heap, high, 0);
+    uint32_t id = mt_heap_take_first(&self->heap, low, 0);
+    uint32_t other = mt_heap_take_first(&self->heap, high, 0);
     MT_ASSERT(id != MT_NO_BLOCK && other != MT_NO_BLOCK);
     MT_ASSERT(self->superblocks[low].addr + self->superblocks[low].size_bytes ==
               self->superblocks[high].addr);
@@ -219,12 +215,11 @@ static void coalesce(struct mt_policy *self, uint32_t free_list)
 static void defragment(struct mt_policy *self)
 {
     bool joined;
-    size_t i;
 
     self->heap.counters.retries++;
-    for (i = 0; i < self->order_count; i++)
+    for (size_t i = 0; i < self->order_count; i++)
         self->superblocks[self->order[i]].owner = GLOBAL;
-    for (i = 0; i < self->order_count;) {
+    for (size_t i = 0; i < self->order_count;) {
         join(self, i, &joined);
         i += !joined;
     }
@@ -234,12 +229,11 @@ static void defragment(struct mt_policy *self)
 static enum mt_status start(struct mt_policy *self)
 {
     struct superblock all = {0, self->arena_bytes, 0, GLOBAL};
-    enum mt_status status;
     uint32_t free_list, id;
 
     if (self->started)
         return MT_OK;
-    status = mt_heap_grow(&self->heap, self->arena_bytes, 0, 0, &id);
+    enum mt_status status = mt_heap_grow(&self->heap, self->arena_bytes, 0, 0, &id);
     if (status != MT_OK)
         return status;
     self->started = true;
@@ -329,9 +323,8 @@ static bool superblock_is_sound(const struct mt_policy *self, uint32_t free_list
 static bool is_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t held = 0;
-    size_t i;
 
-    for (i = 0; i < self->order_count; i++) {
+    for (size_t i = 0; i < self->order_count; i++) {
         const struct superblock *superblock = &self->superblocks[self->order[i]];
         MT_SOUND(why, self->order[i] < self->heap.free_list_count);
         if (!superblock_is_sound(self, self->order[i], why))

@@ -48,13 +48,12 @@ static void free_list_of(struct mt_heap *heap, uint32_t stream, uint64_t exponen
 static enum mt_status add_chunk(struct mt_heap *heap, uint64_t exponent, uint32_t stream)
 {
     uint64_t size = (uint64_t)1 << exponent;
-    enum mt_status status;
-    uint32_t free_list, id, rest, i;
+    uint32_t free_list, id, rest;
 
     free_list_of(heap, stream, exponent, &free_list);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     status = mt_heap_grow(heap, BLOCKS_PER_CHUNK * size, stream, free_list, &id);
-    for (i = 1; status == MT_OK && i < BLOCKS_PER_CHUNK; i++) {
+    for (uint32_t i = 1; status == MT_OK && i < BLOCKS_PER_CHUNK; i++) {
         mt_block_split(&heap->store, id, size, &rest);
         mt_heap_put(heap, id);
         id = rest;
@@ -81,9 +80,10 @@ static enum mt_status start(struct mt_policy *self)
 /* Takes from the stream's own list, otherwise from another one of the same bin. */
 static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
 {
-    uint32_t id = mt_heap_take_first(heap, own, 0), free_list;
+    uint32_t id = mt_heap_take_first(heap, own, 0);
 
-    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++)
+    for (uint32_t free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count;
+         free_list++)
         if (heap->free_lists[free_list].name % FREE_LISTS_PER_STREAM == exponent)
             id = mt_heap_take_first(heap, free_list, 0);
     return id;

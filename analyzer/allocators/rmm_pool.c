@@ -38,13 +38,12 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 /* The constructor's block is in the list of the default stream. */
 static enum mt_status start(struct mt_policy *self)
 {
-    enum mt_status status;
     uint32_t free_list, id;
 
     if (self->started || !self->initial_bytes)
         return MT_OK;
     mt_heap_free_list(&self->heap, 0, &free_list);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     status = mt_heap_grow(&self->heap, self->initial_bytes, 0, free_list, &id);
     if (status != MT_OK)
         return status;
@@ -55,9 +54,10 @@ static enum mt_status start(struct mt_policy *self)
 
 static uint32_t take_from_others(struct mt_heap *heap, uint32_t own, uint64_t size_bytes)
 {
-    uint32_t free_list, id = MT_NO_BLOCK;
+    uint32_t id = MT_NO_BLOCK;
 
-    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++)
+    for (uint32_t free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count;
+         free_list++)
         if (free_list != own)
             id = mt_heap_take_first(heap, free_list, size_bytes);
     return id;
@@ -77,9 +77,8 @@ static void move_free_list(struct mt_heap *heap, uint32_t from, uint32_t to)
 
 static void merge_others(struct mt_heap *heap, uint32_t own, uint64_t size_bytes, uint32_t *block)
 {
-    uint32_t free_list;
-
-    for (free_list = 0; *block == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++) {
+    for (uint32_t free_list = 0; *block == MT_NO_BLOCK && free_list < heap->free_list_count;
+         free_list++) {
         if (free_list == own || !heap->free_lists[free_list].free.count)
             continue;
         move_free_list(heap, free_list, own);
@@ -90,9 +89,9 @@ static void merge_others(struct mt_heap *heap, uint32_t own, uint64_t size_bytes
 /* Free segment with the lowest address, or MT_NO_BLOCK. */
 static uint32_t lowest_whole(const struct mt_heap *heap)
 {
-    uint32_t id, lowest = MT_NO_BLOCK;
+    uint32_t lowest = MT_NO_BLOCK;
 
-    for (id = 0; id < heap->store.count; id++) {
+    for (uint32_t id = 0; id < heap->store.count; id++) {
         const struct mt_block *block = &heap->store.blocks[id];
         if (block->state == MT_BLOCK_FREE && !mt_block_is_split(block) &&
             (lowest == MT_NO_BLOCK || block->addr < heap->store.blocks[lowest].addr))
@@ -121,11 +120,10 @@ static void reclaim(struct mt_policy *self, uint64_t size)
 static enum mt_status expand(struct mt_policy *self, uint64_t size, uint32_t stream,
                              uint32_t free_list, uint32_t *block)
 {
-    uint64_t pool = self->heap.counters.reserved.now, try_bytes, remaining;
-    enum mt_status status;
+    uint64_t pool = self->heap.counters.reserved.now, try_bytes;
 
     if (self->maximum_bytes) {
-        remaining =
+        uint64_t remaining =
             mt_round_up(self->maximum_bytes - mt_min_u64(pool, self->maximum_bytes), ALIGNMENT);
         if (size > remaining) {
             self->heap.device->refusals++;
@@ -135,7 +133,8 @@ static enum mt_status expand(struct mt_policy *self, uint64_t size, uint32_t str
     } else {
         try_bytes = mt_max_u64(size, pool);
     }
-    status = mt_heap_grow(&self->heap, mt_round_up(try_bytes, ALIGNMENT), stream, free_list, block);
+    enum mt_status status =
+        mt_heap_grow(&self->heap, mt_round_up(try_bytes, ALIGNMENT), stream, free_list, block);
     while (status == MT_ERR_DEVICE_OOM && try_bytes > size) {
         try_bytes = mt_max_u64(size, try_bytes / 2);
         status =

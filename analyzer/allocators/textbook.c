@@ -139,14 +139,14 @@ static enum mt_status find_buddy(struct mt_policy *policy, const struct mt_polic
  * the address tells the halves apart. */
 static uint32_t buddy_of(const struct mt_heap *heap, uint32_t id)
 {
-    const struct mt_block *block = &heap->store.blocks[id], *other;
+    const struct mt_block *block = &heap->store.blocks[id];
     uint32_t buddy = block->addr & block->size_bytes ? block->previous : block->next;
 
     MT_ASSERT((block->size_bytes & (block->size_bytes - 1)) == 0);
     MT_ASSERT(block->addr % block->size_bytes == 0);
     if (buddy == MT_NO_BLOCK)
         return MT_NO_BLOCK;
-    other = &heap->store.blocks[buddy];
+    const struct mt_block *other = &heap->store.blocks[buddy];
     return other->state == MT_BLOCK_FREE && other->size_bytes == block->size_bytes ? buddy
                                                                                    : MT_NO_BLOCK;
 }
@@ -216,12 +216,11 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
                                uint32_t free_list)
 {
     uint64_t objects = SLAB / class_bytes;
-    enum mt_status status;
     uint32_t id, rest, tails;
 
     MT_ASSERT(objects > 0 && class_bytes % SEGREGATED_ALIGNMENT == 0);
     mt_heap_free_list(heap, TAILS, &tails);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     status = mt_heap_grow_or_flush(heap, SLAB, stream, free_list, &id);
     if (status == MT_OK && objects * class_bytes < SLAB) {
         mt_block_split(&heap->store, id, objects * class_bytes, &rest);
@@ -242,13 +241,12 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
 static enum mt_status find_object(struct mt_heap *heap, uint64_t size, uint32_t stream,
                                   uint32_t *block)
 {
-    enum mt_status status;
     uint32_t free_list;
 
     if (size > MAX_CLASS)
         return mt_heap_grow_or_flush(heap, size, stream, MT_NO_BLOCK /* no free list */, block);
     mt_heap_free_list(heap, size, &free_list);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     *block = mt_heap_take_first(heap, free_list, 0);
     MT_ASSERT(*block == MT_NO_BLOCK || heap->store.blocks[*block].size_bytes == size);
     if (*block != MT_NO_BLOCK)

@@ -71,7 +71,7 @@ static uint64_t function_of(const struct search *search, uint32_t node)
 static enum mt_status find_path(struct search *search, uint32_t root, uint32_t node, size_t index)
 {
     const struct mt_python_node *nodes = search->tree->nodes;
-    uint32_t known = mt_map_get(&search->path_of_node, node), length;
+    uint32_t known = mt_map_get(&search->path_of_node, node);
     uint32_t *path;
 
     if (known != MT_MAP_NONE) {
@@ -79,7 +79,7 @@ static enum mt_status find_path(struct search *search, uint32_t root, uint32_t n
         search->lengths[index] = search->lengths[known];
         return MT_OK;
     }
-    length = nodes[node].depth - nodes[root].depth;
+    uint32_t length = nodes[node].depth - nodes[root].depth;
     search->cells += length;
     if (search->cells > MT_MODULE_CALL_CELLS)
         return MT_END;
@@ -294,11 +294,10 @@ enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
 {
     struct search search = {
         .tree = tree, .symbols = symbols, .calls = calls, .is_cut = sequence->is_cut};
-    enum mt_status status;
 
     for (size_t i = 0; i < sequence->count; i++)
         calls[i] = (struct mt_module_call){MT_NO_ID, 0, 0};
-    status = begin(&search, sequence);
+    enum mt_status status = begin(&search, sequence);
     while (!status && search.open_count)
         part(&search, search.open[--search.open_count]);
     release(&search);
@@ -326,7 +325,7 @@ static bool is_own_line(const struct mt_forward_logs *logs, const struct mt_symb
 
 static void find_root(struct mt_forward_logs *logs, const struct mt_symbols *symbols)
 {
-    uint32_t id = logs->root_count++, self = logs->tree.nodes[id].self, parent, frame;
+    uint32_t id = logs->root_count++, self = logs->tree.nodes[id].self;
     struct mt_forward_root *root = &logs->roots[id];
 
     *root = (struct mt_forward_root){.call = MT_NO_ID, .top = MT_NO_ID};
@@ -336,8 +335,8 @@ static void find_root(struct mt_forward_logs *logs, const struct mt_symbols *sym
         *root = logs->roots[self];
         return;
     }
-    parent = logs->tree.nodes[id].parent;
-    frame = symbols->stacks[id].frame;
+    uint32_t parent = logs->tree.nodes[id].parent;
+    uint32_t frame = symbols->stacks[id].frame;
     if (parent != MT_NO_ID)
         *root = logs->roots[parent];
     root->is_call = is_module_call(symbols, &symbols->frames[frame]);
@@ -467,20 +466,17 @@ static void append(struct mt_forward_log *log, uint32_t node, const struct mt_fo
 void mt_forward_logs_add(struct mt_forward_logs *logs, const struct mt_forward_birth *birth,
                          struct mt_forward_position *place)
 {
-    struct mt_forward_root root;
-    struct mt_forward_log *log;
-
     *place = (struct mt_forward_position){MT_NO_ID, 0};
     if (logs->open && is_behind_call(logs, birth->stack))
         close_log(logs);
     if (!is_in_call(logs, birth->stack) || logs->held >= MT_FORWARD_LOGS_MAX)
         return;
-    root = logs->roots[birth->stack];
+    struct mt_forward_root root = logs->roots[birth->stack];
     if (logs->open && begins_call(&logs->logs[logs->open - 1], root, birth->owner))
         close_log(logs);
     if (!logs->open)
         open_log(logs, root, birth->owner);
-    log = &logs->logs[logs->open - 1];
+    struct mt_forward_log *log = &logs->logs[logs->open - 1];
     *place = (struct mt_forward_position){logs->open - 1, log->count};
     append(log, mt_python_node_of(&logs->tree, birth->stack), birth);
     log->last = root.top;

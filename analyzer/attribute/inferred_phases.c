@@ -345,11 +345,10 @@ static void name_loops(struct layer *layer)
 {
     const struct mt_symbols *symbols = &layer->source->symbols;
     const struct mt_step_groups *groups = layer->groups;
-    uint32_t *lines;
 
     if (!has_loops(groups))
         return;
-    lines = mt_step_loops_lines(&groups->loops, &layer->intervals->places);
+    uint32_t *lines = mt_step_loops_lines(&groups->loops, &layer->intervals->places);
     layer->loop_names = lines;
     for (size_t i = 0; i < groups->loops.count; i++) {
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[lines[i]].frame];
@@ -370,12 +369,11 @@ static enum mt_status lay_step(struct layer *layer, size_t number)
     struct mt_work_interval first = layer->intervals->list[group->first];
     const struct mt_work_interval *last = &layer->intervals->list[group->end - 1];
     char name[48];
-    enum mt_status status;
 
     snprintf(name, sizeof name, "%s#%zu", name_of_steps(layer), number);
     first.source = source_of_steps(layer->intervals);
     layer->loop = group->loop && layer->loop_names ? layer->loop_names[group->loop - 1] + 1 : 0;
-    status = add(layer, MT_EVENT_PHASE_PUSH, name, &first);
+    enum mt_status status = add(layer, MT_EVENT_PHASE_PUSH, name, &first);
     layer->loop = 0;
     if (!status)
         status = lay_parts(layer, group->first, group->end);

@@ -22,13 +22,12 @@ static struct mt_forward_call *call_at(struct mt_model_passes *passes, uint32_t 
 
 static void note_line(struct mt_model_passes *passes, uint32_t line)
 {
-    struct mt_forward_call *call;
-    uint32_t id, number;
+    uint32_t id;
 
     if (!mt_line_is_of_forward(passes->places, line))
         return;
-    call = call_at(passes, line, &id);
-    number = mt_loop_places_at(passes->places, line).line;
+    struct mt_forward_call *call = call_at(passes, line, &id);
+    uint32_t number = mt_loop_places_at(passes->places, line).line;
     call->last = number;
     if (number > call->end)
         call->end = number;
@@ -123,7 +122,6 @@ bool mt_model_passes_move(struct mt_model_passes *passes, uint32_t line, bool is
 {
     struct mt_line_parting parting = {line, line};
     enum mt_line_move move = MT_LINE_SAME;
-    bool is_turn;
 
     passes->moved = false;
     *turn = (struct mt_pass_turn){.turn.body = MT_NO_ID, .call = MT_NO_ID};
@@ -137,18 +135,16 @@ bool mt_model_passes_move(struct mt_model_passes *passes, uint32_t line, bool is
         leave(passes);
     if (move == MT_LINE_OUT || is_free)
         return false;
-    is_turn = passes->has_line && turns(passes, move, &parting, turn);
+    bool is_turn = passes->has_line && turns(passes, move, &parting, turn);
     go_to(passes, line);
     return is_turn;
 }
 
 void mt_model_passes_learn(struct mt_model_passes *passes, const struct mt_pass_turn *turn)
 {
-    struct mt_forward_call *call;
-
     if (turn->call == MT_NO_ID)
         return;
-    call = &passes->calls[turn->call];
+    struct mt_forward_call *call = &passes->calls[turn->call];
     if (turn->inner_from != call->end)
         return;
     call->turns++;
@@ -158,11 +154,9 @@ void mt_model_passes_learn(struct mt_model_passes *passes, const struct mt_pass_
 
 bool mt_model_passes_counts(const struct mt_model_passes *passes, const struct mt_pass_turn *turn)
 {
-    const struct mt_forward_call *call;
-
     if (turn->call == MT_NO_ID)
         return true;
-    call = &passes->calls[turn->call];
+    const struct mt_forward_call *call = &passes->calls[turn->call];
     if (turn->inner > call->begin)
         return false;
     if (turn->inner_from == call->end)

@@ -141,9 +141,8 @@ static const char *element(const struct mt_module_namer *namer, uint32_t node, b
     uint32_t frame = frame_of(namer, node);
     const char *function = mt_frame_function(arena, namer->symbols, frame);
     const char *place = mt_frame_position(arena, namer->symbols, frame);
-    size_t length;
+    size_t length = class_length(function);
 
-    length = class_length(function);
     if (strchr(function, '.') && !with_line)
         return mt_arena_text(arena, function, length);
     if (strchr(function, '.'))
@@ -173,11 +172,9 @@ const char *mt_module_path(const struct mt_module_namer *namer, uint32_t call, u
 
     for (uint32_t at = node; at != MT_NO_ID && at != call && named < MAX_NAMED;
          at = namer->tree->nodes[at].parent) {
-        const char *name;
-
         if (!speaks(namer, at) && !(names_last && at == node))
             continue;
-        name = element(namer, at, with_lines && at != node);
+        const char *name = element(namer, at, with_lines && at != node);
         if (!name)
             return NULL;
         path = *path ? join(namer->arena, name, path) : name;
@@ -300,11 +297,10 @@ static void number_gradients(struct mt_module_numbers *numbers)
 {
     for (size_t i = 0; i < numbers->input->count; i++) {
         const struct mt_module_block *block = &numbers->input->blocks[i];
-        const struct mt_module_block *parameter;
 
         if (!block->is_live || block->role != MT_ROLE_GRADIENTS || block->parameter == MT_NO_ID)
             continue;
-        parameter = &numbers->input->blocks[block->parameter];
+        const struct mt_module_block *parameter = &numbers->input->blocks[block->parameter];
         if (parameter->is_live && parameter->birth_event == block->parameter_birth)
             numbers->number[i] = numbers->number[block->parameter];
     }

@@ -300,10 +300,9 @@ static void confirm_group(struct match *match, uint32_t g, const struct mt_repea
 static void confirm_with_first(struct match *match, uint32_t g, const struct mt_repeat *repeat)
 {
     struct mt_repeat others = *repeat;
-    size_t begin;
 
     others.begin += others.more;
-    begin = begin_of_first(match, &others);
+    size_t begin = begin_of_first(match, &others);
     if (begin == SIZE_MAX || 2 * (others.begin - begin) < others.period)
         return;
     match->groups[g].is_confirmed = true;
@@ -332,11 +331,10 @@ static void match_groups(struct match *match, size_t parameter_count)
 {
     uint32_t *equal = mt_memory_zeroed(2 * (size_t)match->count + 1, sizeof *equal);
     uint32_t *differ = equal + match->count;
-    uint32_t equal_groups, differ_groups;
     size_t in_equal, in_differ;
+    uint32_t equal_groups = pair(match, 0, equal, &in_equal);
+    uint32_t differ_groups = pair(match, 1, differ, &in_differ);
 
-    equal_groups = pair(match, 0, equal, &in_equal);
-    differ_groups = pair(match, 1, differ, &in_differ);
     if (differ_groups > equal_groups && 2 * in_differ >= parameter_count)
         confirm(match, 1, differ);
     else if (equal_groups && 2 * in_equal >= parameter_count)

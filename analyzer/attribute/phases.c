@@ -81,10 +81,10 @@ static uint32_t xla_name(struct mt_phases *phases, enum mt_xla_range kind, const
 {
     const char *text = speak_xla(phases, kind, module, length);
     const struct mt_phase_name name = {.text = text, .xla = (uint8_t)kind, .is_plumbing = true};
-    uint32_t id, index;
+    uint32_t id;
 
     mt_strings_put(&phases->xla_texts, text, strlen(text), &id);
-    index = mt_map_get(&phases->xla_ids, id);
+    uint32_t index = mt_map_get(&phases->xla_ids, id);
     if (index != MT_MAP_NONE)
         return index;
     index = add_name(phases, &name);
@@ -97,12 +97,11 @@ static uint32_t name_index(struct mt_phases *phases, uint32_t name)
 {
     uint32_t index = mt_map_get(&phases->name_ids, name);
     const char *text = mt_symbols_text(phases->symbols, name), *module;
-    enum mt_xla_range kind;
     size_t length;
 
     if (index != MT_MAP_NONE)
         return index;
-    kind = mt_xla_range_of(text, &module, &length);
+    enum mt_xla_range kind = mt_xla_range_of(text, &module, &length);
     index = kind ? xla_name(phases, kind, module, length) : plain_name(phases, text);
     mt_map_put(&phases->name_ids, name, index);
     return index;
@@ -215,14 +214,12 @@ static void record(struct mt_phases *phases, const struct mt_event *event,
 {
     const struct mt_phase_name *name = &phases->names[index];
     size_t facts_capacity = phases->capacity;
-    struct mt_phase *phase;
-    struct mt_phase_facts *facts;
 
     mt_grow_to(&phases->facts, &facts_capacity, (size_t)phases->count + 1, sizeof *phases->facts);
     mt_grow_to(&phases->phases, &phases->capacity, (size_t)phases->count + 1,
                sizeof *phases->phases);
-    phase = &phases->phases[phases->count];
-    facts = &phases->facts[phases->count];
+    struct mt_phase *phase = &phases->phases[phases->count];
+    struct mt_phase_facts *facts = &phases->facts[phases->count];
     *phase = (struct mt_phase){.name = name->text,
                                .step = MT_NO_STEP,
                                .parent = parent_of(phases, thread, name->is_plumbing),
@@ -275,9 +272,7 @@ static bool is_told_already(const struct mt_phases *phases, const struct mt_phas
 void mt_phases_push(struct mt_phases *phases, const struct mt_event *event, int32_t *phase)
 {
     struct mt_phase_thread *thread = thread_at(phases, event->thread);
-    struct mt_open_range *range;
     uint32_t index, name = name_index(phases, event->name);
-    bool is_new;
 
     *phase = MT_NO_PHASE;
     if (!thread || name == MT_MAP_NONE)
@@ -287,8 +282,8 @@ void mt_phases_push(struct mt_phases *phases, const struct mt_event *event, int3
         phases->not_recorded++;
         return;
     }
-    range = open_range(phases, &index);
-    is_new = !is_told_already(phases, thread, name);
+    struct mt_open_range *range = open_range(phases, &index);
+    bool is_new = !is_told_already(phases, thread, name);
     if (is_new && phases->next < phases->limit) {
         if (phases->next == phases->count)
             record(phases, event, thread, name);
@@ -351,20 +346,20 @@ static bool ends_alone(const struct mt_phases *phases, const struct mt_phase_thr
 void mt_phases_pop(struct mt_phases *phases, const struct mt_event *event)
 {
     struct mt_phase_thread *thread = thread_at(phases, event->thread);
-    uint32_t *link, target, outer;
 
     phases->ended_count = 0;
     if (thread && thread->overflow) {
         thread->overflow--;
         return;
     }
-    link = thread ? find_open(phases, thread, mt_map_get(&phases->name_ids, event->name)) : NULL;
+    uint32_t *link =
+        thread ? find_open(phases, thread, mt_map_get(&phases->name_ids, event->name)) : NULL;
     if (!link) {
         phases->unmatched++;
         return;
     }
-    target = *link;
-    outer = phases->open[target - 1].outer;
+    uint32_t target = *link;
+    uint32_t outer = phases->open[target - 1].outer;
     if (ends_alone(phases, thread, target)) {
         *link = outer;
     } else {

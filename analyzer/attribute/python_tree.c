@@ -28,7 +28,7 @@ static void judge_frame(struct mt_python_tree *tree, const struct mt_symbols *sy
 
 static void add_stack(struct mt_python_tree *tree, const struct mt_symbols *symbols)
 {
-    uint32_t id = tree->count, self;
+    uint32_t id = tree->count;
     const struct mt_stack *stack = &symbols->stacks[id];
     struct mt_python_node *node = &tree->nodes[id];
     uint32_t parent = stack->parent < id ? tree->nodes[stack->parent].self : MT_NO_ID;
@@ -38,7 +38,7 @@ static void add_stack(struct mt_python_tree *tree, const struct mt_symbols *symb
     tree->count++;
     if (stack->frame >= tree->frame_count || !tree->is_python[stack->frame])
         return;
-    self = mt_map_get(&tree->known, key);
+    uint32_t self = mt_map_get(&tree->known, key);
     if (self != MT_MAP_NONE) {
         node->self = self;
         return;
@@ -120,19 +120,18 @@ static bool does_parts(uint32_t below)
 static void sum_up(const struct mt_loop_places *places, uint8_t *below, struct mt_map *bodies)
 {
     for (uint32_t id = places->count; id-- > 0;) {
-        uint32_t self = places->tree.nodes[id].self, parent, sum;
-        uint64_t key;
+        uint32_t self = places->tree.nodes[id].self;
 
         if (self == MT_NO_ID)
             continue;
         below[self] |= places->used[id];
         if (self != id)
             continue;
-        parent = places->tree.nodes[id].parent;
-        key = body_key(places, id);
+        uint32_t parent = places->tree.nodes[id].parent;
+        uint64_t key = body_key(places, id);
         if (parent != MT_NO_ID)
             below[parent] |= below[id];
-        sum = mt_map_get(bodies, key);
+        uint32_t sum = mt_map_get(bodies, key);
         mt_map_put(bodies, key, (sum == MT_MAP_NONE ? 0 : sum) | below[id]);
     }
 }
@@ -150,16 +149,16 @@ static void find_forwards(const struct mt_loop_places *places, const struct mt_s
 {
     for (uint32_t id = 0; id < places->count; id++) {
         const struct mt_python_node *node = &places->tree.nodes[id];
-        uint32_t parent = node->parent, line, known;
+        uint32_t parent = node->parent;
 
         if (node->self != id || parent == MT_NO_ID ||
             (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) != MT_PHASE_FORWARD ||
             (mt_stack_kind(kinds, parent) & MT_STACK_KIND_MASK) != MT_PHASE_UNKNOWN ||
             !mt_frame_is_forward(places->symbols, places->symbols->stacks[parent].frame))
             continue;
-        line = frame_of(places, parent)->line;
+        uint32_t line = frame_of(places, parent)->line;
         line = line < SEVERAL ? line : 0; /* no line of a file */
-        known = mt_map_get(forwards, body_key(places, parent));
+        uint32_t known = mt_map_get(forwards, body_key(places, parent));
         mt_map_put(forwards, body_key(places, parent),
                    known == MT_MAP_NONE || known == line ? line : SEVERAL);
     }
@@ -317,13 +316,13 @@ bool mt_line_is_of_function(const struct mt_loop_places *places, uint32_t a, uin
 bool mt_line_is_in_loop(const struct mt_loop_places *places, uint32_t inner, uint32_t at,
                         uint32_t end)
 {
-    const struct mt_frame *head = frame_of(places, at), *frame;
+    const struct mt_frame *head = frame_of(places, at);
 
     if (inner == MT_NO_ID)
         return false;
     while (places->tree.nodes[inner].depth > places->tree.nodes[at].depth)
         inner = places->tree.nodes[inner].parent;
-    frame = frame_of(places, inner);
+    const struct mt_frame *frame = frame_of(places, inner);
     return places->tree.nodes[inner].parent == places->tree.nodes[at].parent &&
            frame->function == head->function && frame->file == head->file &&
            frame->line >= head->line && frame->line <= end;

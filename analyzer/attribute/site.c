@@ -47,11 +47,10 @@ static const char *cut_text(struct mt_arena *arena, const char *text)
 static const char *native_function(struct mt_arena *arena, const char *symbol)
 {
     char name[MT_CXX_NAME_SIZE];
-    const char *part;
     size_t length;
 
     mt_cxx_name(symbol, name);
-    part = mt_code_short_name(name, &length);
+    const char *part = mt_code_short_name(name, &length);
     if (!part)
         return cut_text(arena, mt_cxx_last_components(name));
     part = mt_arena_text(arena, part, length);
@@ -68,17 +67,16 @@ static const struct mt_frame *frame_at(const struct mt_symbols *symbols, uint32_
 static const char *python_function(struct mt_arena *arena, const char *function)
 {
     static const char resumed[] = "torch_dynamo_resume_in_", compiled[] = "__compiled_fn_";
-    const char *at = strstr(function, resumed), *end;
-    size_t digits;
+    const char *at = strstr(function, resumed);
 
     if (at) {
         at += sizeof resumed - 1;
-        end = strstr(at, "_at_");
+        const char *end = strstr(at, "_at_");
         if (end && end > at)
             return cut_text(arena, mt_arena_text(arena, at, (size_t)(end - at)));
     }
     if (!strncmp(function, compiled, sizeof compiled - 1)) {
-        digits = strspn(function + sizeof compiled - 1, "0123456789");
+        size_t digits = strspn(function + sizeof compiled - 1, "0123456789");
         if (digits && digits < 20)
             return mt_arena_printf(arena, "compiled function %.*s", (int)digits,
                                    function + sizeof compiled - 1);
@@ -89,12 +87,11 @@ static const char *python_function(struct mt_arena *arena, const char *function)
 const char *mt_frame_function(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
 {
     const struct mt_frame *frame = frame_at(symbols, id);
-    const char *function, *file;
 
     if (!frame)
         return mt_arena_text(arena, "?", 1);
-    function = mt_symbols_text(symbols, frame->function);
-    file = mt_symbols_text(symbols, frame->file);
+    const char *function = mt_symbols_text(symbols, frame->function);
+    const char *file = mt_symbols_text(symbols, frame->file);
     return mt_code_is_native(function, file) ? native_function(arena, function)
                                              : python_function(arena, function);
 }
@@ -139,11 +136,11 @@ static const char *file_words(struct mt_arena *arena, const struct mt_frame *fra
 const char *mt_frame_position(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
 {
     const struct mt_frame *frame = frame_at(symbols, id);
-    const char *path = frame ? mt_symbols_text(symbols, frame->file) : "", *file;
+    const char *path = frame ? mt_symbols_text(symbols, frame->file) : "";
 
     if (!*mt_code_base_name(path) || !strcmp(path, "??"))
         return mt_arena_text(arena, "", 0);
-    file = file_words(arena, frame, path);
+    const char *file = file_words(arena, frame, path);
     return frame->line ? mt_arena_printf(arena, "%s:%u", file, frame->line) : file;
 }
 
@@ -160,14 +157,12 @@ const char *mt_frame_label(struct mt_arena *arena, const struct mt_symbols *symb
 const char *mt_site_text(struct mt_arena *arena, const struct mt_symbols *symbols,
                          struct mt_site site)
 {
-    const char *label, *own;
-
     if (site.frame == MT_NO_ID)
         return "";
-    label = mt_frame_label(arena, symbols, site.frame);
+    const char *label = mt_frame_label(arena, symbols, site.frame);
     if (site.own == MT_NO_ID)
         return label;
-    own = mt_frame_position(arena, symbols, site.own);
+    const char *own = mt_frame_position(arena, symbols, site.own);
     return mt_arena_printf(arena, "%s" BESIDE "%s", label, own);
 }
 

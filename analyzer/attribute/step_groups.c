@@ -328,7 +328,6 @@ static bool is_beside(const struct mt_step_groups *groups, const struct mt_group
     const struct mt_work_interval *interval =
         &groups->intervals->list[leads ? group->first : group->end - 1];
     uint32_t turns = group->loop ? groups->loops.list[group->loop - 1].steps : groups->turn_count;
-    bool rare;
 
     if (is_edge(interval))
         return true;
@@ -338,7 +337,7 @@ static bool is_beside(const struct mt_step_groups *groups, const struct mt_group
         return false;
     if (interval->place >= groups->place_count)
         return interval->kind == MT_PHASE_UNKNOWN && (leads || groups->intervals->has_stacks);
-    rare = groups->seen[interval->place] * 2 <= turns;
+    bool rare = groups->seen[interval->place] * 2 <= turns;
     return groups->turn_count > 1 ? rare : leads && interval->kind == MT_PHASE_UNKNOWN;
 }
 
@@ -383,7 +382,7 @@ static uint32_t loop_of_training(struct mt_step_groups *groups, struct mt_map *k
                                  struct mt_group group)
 {
     const struct mt_work_intervals *intervals = groups->intervals;
-    uint32_t place = MT_NO_ID, loop;
+    uint32_t place = MT_NO_ID;
     bool trains = false;
 
     for (size_t i = group.first; i < group.end && !trains; i++) {
@@ -398,7 +397,7 @@ static uint32_t loop_of_training(struct mt_step_groups *groups, struct mt_map *k
     }
     if (place == MT_NO_ID || intervals->named_turns)
         return 0;
-    loop = mt_map_get(known, place);
+    uint32_t loop = mt_map_get(known, place);
     if (loop == MT_MAP_NONE) {
         loop = loop_at(groups, place, trains);
         mt_map_put(known, place, loop);
@@ -437,14 +436,13 @@ static void make_steps(struct mt_step_groups *groups)
 {
     const struct mt_work_intervals *intervals = groups->intervals;
     bool has_forward = false;
-    size_t count;
 
     free(groups->steps);
     groups->step_count = 0;
     groups->steps = mt_memory_zeroed((size_t)groups->turn_count + 1, sizeof *groups->steps);
     for (size_t i = 0; i < intervals->count; i++)
         has_forward |= is_forward(&intervals->list[i]);
-    count = gather_groups(groups);
+    size_t count = gather_groups(groups);
     for (size_t i = 0; i < count; i++) {
         struct mt_group group = groups->steps[i];
 

@@ -21,12 +21,11 @@ static bool is_kept_for_backward(enum mt_role role)
 void mt_ties_anchor(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts)
 {
     uint64_t key = key_of(facts, facts->role == MT_ROLE_PARAMETERS);
-    uint32_t older;
 
     if (facts->role != MT_ROLE_PARAMETERS && !is_kept_for_backward(facts->role))
         return;
     mt_grow_zeroed_to(&ties->blocks, &ties->capacity, (size_t)block + 1, sizeof *ties->blocks);
-    older = mt_map_get(&ties->newest, key);
+    uint32_t older = mt_map_get(&ties->newest, key);
     mt_map_put(&ties->newest, key, block);
     if (older != MT_MAP_NONE)
         ties->blocks[older].newer = block;
@@ -65,11 +64,10 @@ static uint32_t find_single(const struct mt_ties *ties, uint32_t newest, bool mo
 static uint32_t find_parameter(const struct mt_ties *ties, const struct mt_tie_facts *facts)
 {
     uint32_t newest = mt_map_get(&ties->newest, key_of(facts, true));
-    uint32_t found;
 
     if (newest == MT_MAP_NONE)
         return MT_MAP_NONE;
-    found = find_single(ties, newest, true);
+    uint32_t found = find_single(ties, newest, true);
     if (found == MT_NO_ID)
         found = find_single(ties, newest, false);
     return found == MT_NO_ID ? newest : found;
@@ -147,11 +145,9 @@ static void unlink_block(struct mt_ties *ties, const struct mt_tie_block *gone)
 
 void mt_ties_free(struct mt_ties *ties, uint32_t block)
 {
-    struct mt_tie_block gone;
-
     if (block >= ties->capacity || !ties->blocks[block].known)
         return;
-    gone = ties->blocks[block];
+    struct mt_tie_block gone = ties->blocks[block];
     if (gone.partner != MT_NO_ID)
         ties->blocks[gone.partner].partner = MT_NO_ID;
     if (gone.stack != MT_NO_ID)

@@ -57,11 +57,11 @@ static struct mt_work_thread *stretches_thread(struct mt_work_intervals *interva
 
 static void learn_push(struct mt_work_intervals *intervals, uint32_t name)
 {
-    uint32_t id, kind, facts;
+    uint32_t id;
 
     stretches_name(intervals, name, &id);
-    facts = intervals->names[id].facts;
-    kind = facts & NAME_KIND;
+    uint32_t facts = intervals->names[id].facts;
+    uint32_t kind = facts & NAME_KIND;
     intervals->kinds_told |= 1u << kind;
     if (facts & NAME_PLUMBING)
         return;
@@ -86,11 +86,10 @@ static void learn_pop(struct mt_work_intervals *intervals, uint32_t name)
 
 static void learn_alloc(struct mt_work_intervals *intervals)
 {
-    uint32_t innermost;
-
     if (!intervals->user_named)
         return;
-    innermost = intervals->open_count ? intervals->open_names[intervals->open_count - 1] : 0;
+    uint32_t innermost =
+        intervals->open_count ? intervals->open_names[intervals->open_count - 1] : 0;
     if (!intervals->open_count || (intervals->names[innermost].facts & NAME_STEP))
         intervals->beside++;
     else
@@ -518,15 +517,14 @@ static void place_event(struct mt_work_intervals *intervals, const struct mt_eve
     bool passes = mt_model_passes_move(&intervals->passes, told->line, false, &pass);
     bool again = comes_again(intervals, intervals->turn_place, told->place, &parting);
     bool goes_back = turns(intervals, told, &turn);
-    bool same_place;
 
     if (!intervals->is_training && passes) {
         goes_back = true;
         turn = pass.turn;
     }
     note_training(intervals, told);
-    same_place = !goes_back && told->place == last_place &&
-                 (told->place != MT_NO_ID || !intervals->has_stacks);
+    bool same_place = !goes_back && told->place == last_place &&
+                      (told->place != MT_NO_ID || !intervals->has_stacks);
     if (goes_back && begun_by_range(intervals, event, told)) {
         intervals->now.turns = true;
         intervals->now.turn = turn;
@@ -556,12 +554,11 @@ static void on_block(struct mt_work_intervals *intervals, const struct mt_event 
     struct told told = tell(intervals, event);
     bool is_alloc = event->kind == MT_EVENT_ALLOC;
     struct mt_pass_turn none;
-    bool speaks;
 
     follow_gradient(intervals, event, &told);
     forget_other_threads(intervals, event, &told);
-    speaks = told.kind != MT_PHASE_UNKNOWN ||
-             (is_alloc && (told.place != MT_NO_ID || !intervals->has_stacks));
+    bool speaks = told.kind != MT_PHASE_UNKNOWN ||
+                  (is_alloc && (told.place != MT_NO_ID || !intervals->has_stacks));
     if (!speaks && told.place != MT_NO_ID && told.place != intervals->last_place)
         close(intervals); /* a free by a later statement */
     if (speaks)
@@ -614,10 +611,10 @@ static void on_push(struct mt_work_intervals *intervals, const struct mt_event *
     struct mt_work_thread *thread = stretches_thread(intervals, event->thread);
     struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_SCOPES, false, MT_NO_ID, MT_NO_ID};
     bool outermost = thread && user_ranges(thread, false) == 0;
-    uint32_t id, facts;
+    uint32_t id;
 
     stretches_name(intervals, event->name, &id);
-    facts = intervals->names[id].facts;
+    uint32_t facts = intervals->names[id].facts;
     told.kind = facts & NAME_KIND;
     push_range(thread, event->name, facts);
     if (!(facts & NAME_PLUMBING)) {
@@ -637,10 +634,10 @@ static void on_push(struct mt_work_intervals *intervals, const struct mt_event *
 static void on_pop(struct mt_work_intervals *intervals, const struct mt_event *event)
 {
     struct mt_work_thread *thread = stretches_thread(intervals, event->thread);
-    uint32_t id, facts;
+    uint32_t id;
 
     stretches_name(intervals, event->name, &id);
-    facts = intervals->names[id].facts;
+    uint32_t facts = intervals->names[id].facts;
     if (!pop_range(thread, event->name))
         return;
     if (!(facts & NAME_PLUMBING)) {

@@ -242,12 +242,11 @@ static bool step_of_path(const char *path, size_t length, int64_t *number)
         const char *slash = memchr(path + at, '/', length - at);
         size_t bytes = slash ? (size_t)(slash - path) - at : length - at;
         int64_t found;
-        int rank;
 
         if (bytes < sizeof name) {
             memcpy(name, path + at, bytes);
             name[bytes] = '\0';
-            rank = mt_phase_step_rank(name, &found);
+            int rank = mt_phase_step_rank(name, &found);
             if (rank > best) {
                 best = rank;
                 *number = found;
@@ -388,14 +387,13 @@ void mt_named_frames_get(struct mt_named_frames *named, uint32_t stack,
                          uint32_t frames[MT_NAMED_FRAMES_DEPTH], uint32_t *count)
 {
     const struct mt_stack *stacks = named->symbols->stacks;
-    uint32_t depth;
 
     *count = 0;
     if (stack >= named->symbols->stack_count)
         return;
     if (stack >= named->stack_count)
         learn(named);
-    depth = named->depth[stack];
+    uint32_t depth = named->depth[stack];
     if (depth == 0) {
         frames[0] = stacks[stack].frame;
         *count = 1;
@@ -482,10 +480,9 @@ static bool is_named(const char *function, const char *const *verbs, size_t verb
                      const char *object)
 {
     const char *name = strrchr(function, '.') ? strrchr(function, '.') + 1 : function;
-    const char *found;
 
     name += strspn(name, "_");
-    found = strstr(name, object);
+    const char *found = strstr(name, object);
     if (!found || strcmp(found + strlen(object) + (found[strlen(object)] == 's'), "") != 0)
         return false;
     for (size_t i = 0; i < verb_count; i++)

@@ -38,12 +38,11 @@ static void learn_module(struct mt_xla_runs *runs, const char *module, size_t le
 static const struct mt_xla_run_name *name_of(struct mt_xla_runs *runs,
                                              const struct mt_symbols *symbols, uint32_t text)
 {
-    struct mt_xla_run_name *name;
     const char *module;
     size_t length;
 
     mt_grow_zeroed_to(&runs->names, &runs->name_capacity, (size_t)text + 1, sizeof *runs->names);
-    name = &runs->names[text];
+    struct mt_xla_run_name *name = &runs->names[text];
     if (name->kind)
         return name;
     name->kind = (uint8_t)(1 + mt_xla_range_of(mt_symbols_text(symbols, text), &module, &length));
@@ -70,16 +69,14 @@ static void begin_run(struct mt_xla_runs *runs, struct mt_xla_run_thread *thread
 void mt_xla_runs_range(struct mt_xla_runs *runs, const struct mt_symbols *symbols,
                        const struct mt_event *event)
 {
-    const struct mt_xla_run_name *name;
-    struct mt_xla_run_thread *thread;
     bool begins = event->kind == MT_EVENT_PHASE_PUSH;
 
     if (event->name >= symbols->strings.count)
         return;
-    name = name_of(runs, symbols, event->name);
+    const struct mt_xla_run_name *name = name_of(runs, symbols, event->name);
     mt_grow_zeroed_to(&runs->threads, &runs->thread_capacity, event->thread + 1u,
                       sizeof *runs->threads);
-    thread = &runs->threads[event->thread];
+    struct mt_xla_run_thread *thread = &runs->threads[event->thread];
     if (name->kind == 1 + MT_XLA_MODULE && begins) {
         begin_run(runs, thread, event, name->module);
         return;

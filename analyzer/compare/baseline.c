@@ -58,11 +58,9 @@ static enum mt_status read_site(const struct reading *reading, struct mt_baselin
 {
     struct mt_baseline_site site = {0};
     char path[96];
-    enum mt_status status;
-    bool there;
 
     (void)snprintf(path, sizeof path, "%s.sites.%u.bytes", prefix, device->site_count);
-    status = read_bytes(reading, path, false, &site.bytes, more);
+    enum mt_status status = read_bytes(reading, path, false, &site.bytes, more);
     if (status || !*more)
         return status;
     (void)snprintf(path, sizeof path, "%s.sites.%u.site", prefix, device->site_count);
@@ -72,7 +70,7 @@ static enum mt_status read_site(const struct reading *reading, struct mt_baselin
     (void)snprintf(path, sizeof path, "%s.sites.%u.phase", prefix, device->site_count);
     if (!status)
         status = read_text(reading, path, &site.phase);
-    there = site.phase != NULL;
+    bool there = site.phase != NULL;
     site.phase = there ? site.phase : "";
     if (!status)
         device->sites[device->site_count++] = site;
@@ -82,7 +80,6 @@ static enum mt_status read_site(const struct reading *reading, struct mt_baselin
 static enum mt_status read_sites(const struct reading *reading, struct mt_baseline_device *device,
                                  const char *prefix)
 {
-    const struct mt_setting *all;
     enum mt_status status = MT_OK;
     bool more = true;
     char path[96];
@@ -90,7 +87,7 @@ static enum mt_status read_sites(const struct reading *reading, struct mt_baseli
     while (!status && more && device->site_count < MT_BASELINE_SITES)
         status = read_site(reading, device, prefix, &more);
     (void)snprintf(path, sizeof path, "%s.all_sites", prefix);
-    all = mt_settings_find(reading->settings, path);
+    const struct mt_setting *all = mt_settings_find(reading->settings, path);
     device->all_sites = all && all->kind == MT_SETTING_BOOL && all->number;
     return status;
 }
@@ -130,11 +127,10 @@ static enum mt_status read_device(const struct reading *reading, bool *more)
     struct mt_baseline_device *device = &baseline->devices[baseline->device_count];
     char prefix[32], path[64];
     uint64_t number = 0;
-    enum mt_status status;
 
     (void)snprintf(prefix, sizeof prefix, "devices.%u", baseline->device_count);
     (void)snprintf(path, sizeof path, "%s.device", prefix);
-    status = read_bytes(reading, path, false, &number, more);
+    enum mt_status status = read_bytes(reading, path, false, &number, more);
     if (status || !*more)
         return status;
     if (number >= MT_MAX_DEVICES || mt_baseline_device(baseline, (uint16_t)number))
@@ -164,11 +160,10 @@ enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_se
                                 struct mt_error *error)
 {
     const struct reading reading = {settings, baseline, error};
-    enum mt_status status;
     bool more = true;
 
     memset(baseline, 0, sizeof *baseline);
-    status = check_schema(settings, error);
+    enum mt_status status = check_schema(settings, error);
     if (status)
         return status;
     baseline->devices = mt_arena_array(&baseline->arena, MT_MAX_DEVICES, sizeof *baseline->devices);

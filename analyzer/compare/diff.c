@@ -516,13 +516,12 @@ static uint64_t size_of(const struct mt_diff_row *row)
 static int by_change(const void *a, const void *b)
 {
     const struct mt_diff_row *x = a, *y = b;
-    int order;
 
     if (size_of(x) != size_of(y))
         return size_of(x) > size_of(y) ? -1 : 1;
     if (x->b_bytes != y->b_bytes)
         return x->b_bytes > y->b_bytes ? -1 : 1;
-    order = strcmp(x->label, y->label);
+    int order = strcmp(x->label, y->label);
     if (!order)
         order = strcmp(x->phase, y->phase);
     if (!order)

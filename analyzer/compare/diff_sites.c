@@ -40,12 +40,12 @@ static void add_pairs(struct matched *matched, const struct mt_diff_rows *sites)
 {
     for (uint32_t i = 0; i < sites->count; i++) {
         const struct mt_diff_row *row = &sites->rows[i];
-        const char *site_a = row->label_a ? row->label_a : row->label, *a, *b;
+        const char *site_a = row->label_a ? row->label_a : row->label;
 
         if (!row->a_blocks || !row->b_blocks)
             continue;
-        a = key_of(matched, row->phase, site_a);
-        b = key_of(matched, row->phase, row->label);
+        const char *a = key_of(matched, row->phase, site_a);
+        const char *b = key_of(matched, row->phase, row->label);
         if (has(&matched->a, a) || has(&matched->b, b))
             continue;
         put(&matched->a, a);

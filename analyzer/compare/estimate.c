@@ -65,11 +65,11 @@ static void add_row(struct reading *reading, struct mt_estimate_row row)
 
 static enum mt_status fail_role(const struct reading *reading, const char *word, size_t length)
 {
-    const char *names[MT_ROLE_COUNT], *near;
+    const char *names[MT_ROLE_COUNT];
 
     for (int i = 0; i < MT_ROLE_COUNT; i++)
         names[i] = mt_role_name((enum mt_role)i);
-    near = mt_did_you_mean_part(word, length, names, MT_ROLE_COUNT);
+    const char *near = mt_did_you_mean_part(word, length, names, MT_ROLE_COUNT);
     length = mt_min_u64(length, 40);
     if (near)
         return mt_fail(reading->error, MT_ERR_FORMAT, MT_NO_OFFSET,
@@ -235,10 +235,9 @@ enum mt_status mt_estimate_read(struct mt_estimate *estimate, const struct mt_se
                                 struct mt_error *error)
 {
     struct reading reading = {.estimate = estimate, .error = error};
-    enum mt_status status;
 
     memset(estimate, 0, sizeof *estimate);
-    status = check_schema(settings, error);
+    enum mt_status status = check_schema(settings, error);
     if (!status)
         estimate->rows = mt_arena_array(&estimate->arena, settings->count, sizeof *estimate->rows);
     for (size_t i = 0; i < settings->count && !status; i++) {

@@ -76,12 +76,11 @@ static enum mt_status replay_base_options(struct mt_gate_work *work, struct advi
     struct mt_replay_options options = {.no_inferred_limit = true};
     struct mt_error error;
     char policy[MT_POLICY_TEXT];
-    enum mt_status status;
 
     (void)snprintf(policy, sizeof policy, "pytorch:%s", work->check->base->options);
     options.policy = policy;
     summary = mt_memory_zeroed(1, sizeof *summary);
-    status = mt_source_rewind(work->check->source, &error);
+    enum mt_status status = mt_source_rewind(work->check->source, &error);
     if (!status)
         status = mt_replay_run(work->check->source, &options, NULL, summary, &error);
     for (uint16_t i = 0; !status && i < summary->device_count; i++)
@@ -96,12 +95,11 @@ static enum mt_status replay(struct mt_gate_work *work, struct advice *advice)
 {
     const struct mt_baseline *base = work->check->base;
     struct mt_pytorch_config config;
-    enum mt_status status;
 
     if (mt_pytorch_config_recorded(&work->check->source->header, &config, NULL) != MT_OK)
         return MT_OK;
     mt_pytorch_config_spell(&config, advice->options, sizeof advice->options);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     status = tune(work, advice);
     if (!status && base && base->options && strcmp(base->options, advice->options) != 0)
         status = replay_base_options(work, advice);
@@ -145,13 +143,12 @@ static const char *of_tune(struct mt_gate_work *work, const struct mt_gate_resul
                            const struct advice *advice)
 {
     const struct mt_tune_summary *tuned = &advice->tuned;
-    const struct mt_tune_row *best;
     char now[MT_UNITS_TEXT], then[MT_UNITS_TEXT];
 
     if (tuned->best == MT_TUNE_CURRENT)
         return mt_arena_printf(&work->gates->arena, "none of %zu allocator settings reserves less",
                                tuned->tried);
-    best = &tuned->front[tuned->best];
+    const struct mt_tune_row *best = &tuned->front[tuned->best];
     mt_format_bytes_distinct(then, best->reserved_peak_bytes, now,
                              tuned->current.reserved_peak_bytes);
     if (!*best->conf)
@@ -182,16 +179,14 @@ static const char *of_findings(struct mt_gate_work *work, const struct mt_gate_r
 static void advise(struct mt_gate_work *work, struct mt_gate_result *result,
                    const struct advice *advice)
 {
-    const char *base, *best;
-
     if (!is_of_reserved(result) || !advice->has_tuned) {
         result->advice = of_findings(work, result);
         if (!result->advice && is_of_reserved(result) && !work->check->report->is_driver_level)
             result->advice = "memtrace tune searches for allocator settings that need less";
         return;
     }
-    base = of_base(work, result, advice);
-    best = of_tune(work, result, advice);
+    const char *base = of_base(work, result, advice);
+    const char *best = of_tune(work, result, advice);
     result->advice = base ? mt_arena_printf(&work->gates->arena, "%s%s", base, best) : NULL;
 }
 
@@ -228,15 +223,13 @@ static int64_t share_of(uint64_t bytes, uint64_t millionths)
 static int64_t largest_within(const struct mt_gate_result *result,
                               const struct mt_gate_bound *bound)
 {
-    int64_t more;
-
     if (!bound->text)
         return INT64_MAX;
     if (result->rule->kind == MT_GATE_FRAGMENTATION)
         return share_of(result->of_bytes, bound->millionths);
     if (result->rule->kind != MT_GATE_REGRESSION)
         return clamp(bound->bytes);
-    more = share_of(result->base_bytes, bound->millionths);
+    int64_t more = share_of(result->base_bytes, bound->millionths);
     if (clamp(bound->bytes) > more)
         more = clamp(bound->bytes);
     return clamp((wide)result->base_bytes + (uint64_t)more);
@@ -381,7 +374,7 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
 {
     const struct mt_device_report *device = mt_gate_device(work, result);
     const struct mt_peak *peak = &device->reserved_peak;
-    uint64_t reserved, unused;
+    uint64_t reserved;
     const char *why = peak_of(work, result, &reserved);
 
     if (!why && !reserved)
@@ -390,7 +383,7 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
         mt_gate_describe_not_evaluated(work, result, why);
         return;
     }
-    unused = reserved > peak->then.allocated ? reserved - peak->then.allocated : 0;
+    uint64_t unused = reserved > peak->then.allocated ? reserved - peak->then.allocated : 0;
     result->actual_bytes = clamp(unused);
     result->of_bytes = reserved;
     judge(work, result, mt_peaks_doubt(work->check->report, device));
@@ -483,9 +476,8 @@ static void check_fits(struct mt_gate_work *work, struct mt_gate_result *results
         .policy = work->check->policy, .limit_bytes = rule->limit.bytes, .orders = MT_BASE_ORDERS};
     struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
+    enum mt_status status = mt_source_rewind(work->check->source, &error);
 
-    status = mt_source_rewind(work->check->source, &error);
     if (!status)
         status = mt_fit_run(work->check->source, &options, summary, &error);
     for (size_t i = 0; i < count; i++) {

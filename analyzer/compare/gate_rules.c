@@ -157,15 +157,13 @@ static bool warns_too_late(const struct mt_gate_rule *rule)
 enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind kind,
                                  const char *text, struct mt_error *error)
 {
-    const char *name = mt_gate_kind_name(kind), *warn = strstr(text, ",warn="), *end;
+    const char *name = mt_gate_kind_name(kind), *warn = strstr(text, ",warn=");
     const char *equals = strchr(text, '=');
     struct mt_gate_rule made = {.kind = kind, .metric = MT_METRIC_NONE}, *rule;
-    enum mt_status status;
-    size_t length;
+    const char *end = warn ? warn : text + strlen(text);
 
-    end = warn ? warn : text + strlen(text);
     if ((kind == MT_GATE_PEAK || kind == MT_GATE_REGRESSION) && equals && equals < end) {
-        length = (size_t)(equals - text);
+        size_t length = (size_t)(equals - text);
         if (!find_metric(text, length, &made.metric))
             return mt_fail(
                 error, MT_ERR_USAGE, MT_NO_OFFSET,
@@ -178,7 +176,8 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
                        "--%s needs a metric: reserved=10GiB; or requested, allocated, active, "
                        "device",
                        name);
-    status = parse_bound(&rules->arena, kind, text, (size_t)(end - text), &made.limit);
+    enum mt_status status =
+        parse_bound(&rules->arena, kind, text, (size_t)(end - text), &made.limit);
     if (!status && warn)
         status = parse_bound(&rules->arena, kind, warn + 6, strlen(warn + 6), &made.warn);
     if (status)
@@ -272,14 +271,13 @@ enum mt_status mt_gate_rules_set(struct mt_gate_rules *rules, const struct mt_se
     enum mt_gate_metric metric;
     enum mt_gate_kind kind;
     enum field field;
-    struct mt_gate_rule *rule;
 
     if (!parse_path(entry->path, &kind, &metric, &field))
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
                        "line %u: unknown rule '%.60s'; rules are max-peak.METRIC, max-growth, "
                        "max-fragmentation, max-regression, fits",
                        entry->line, entry->path);
-    rule = rule_of(rules, kind, metric);
+    struct mt_gate_rule *rule = rule_of(rules, kind, metric);
     if (!rule)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "more than %d rules", MT_MAX_GATE_RULES);
     if (field != FIELD_OPTIONAL)

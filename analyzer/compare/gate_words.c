@@ -241,13 +241,14 @@ static const char *verdict_of(struct mt_gate_work *work, const struct mt_gate_re
     bool warns = result->state == MT_GATE_WARN, fails = result->state == MT_GATE_FAIL;
     const struct mt_gate_bound *bound =
         warns || !result->rule->limit.text ? &result->rule->warn : &result->rule->limit;
-    const char *what = warns ? "the warning level " : "", *special;
+    const char *what = warns ? "the warning level " : "";
 
     if (result->rule->kind == MT_GATE_FRAGMENTATION)
         return fragmentation(work, result, bound, what);
     if (result->rule->kind == MT_GATE_REGRESSION)
         return regression(work, result, bound, warns || fails);
-    special = fails && result->rule->kind == MT_GATE_FITS ? no_limit(work, result) : NULL;
+    const char *special =
+        fails && result->rule->kind == MT_GATE_FITS ? no_limit(work, result) : NULL;
     if (special)
         return special;
     if (fails || warns)
@@ -420,11 +421,9 @@ static const char *finding_of(struct mt_gate_work *work, const struct mt_device_
 
 void mt_gate_describe_culprit(struct mt_gate_work *work, struct mt_gate_result *result)
 {
-    const struct mt_device_report *device;
-
     if ((result->state != MT_GATE_FAIL && result->state != MT_GATE_WARN) || result->culprit)
         return;
-    device = mt_gate_device(work, result);
+    const struct mt_device_report *device = mt_gate_device(work, result);
     if (result->rule->kind == MT_GATE_GROWTH) {
         result->culprit = finding_of(work, device, "growth");
     } else if (result->metric == MT_METRIC_RESERVED) {

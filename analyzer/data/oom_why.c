@@ -19,11 +19,11 @@ static bool others_of(const struct mt_report *report, const struct mt_device_rep
                       const struct mt_oom *oom, uint64_t *others_bytes)
 {
     struct mt_card_use use;
-    uint64_t own;
 
     if (!device->total_memory_bytes || !mt_card_use_of(report, device, &use))
         return false;
-    own = mt_add_most_u64(oom->then.reserved, mt_add_most_u64(use.libraries_bytes, use.cuda_bytes));
+    uint64_t own =
+        mt_add_most_u64(oom->then.reserved, mt_add_most_u64(use.libraries_bytes, use.cuda_bytes));
     *others_bytes =
         mt_sub_or_0_u64(device->total_memory_bytes, mt_add_most_u64(own, oom->device_free_bytes));
     return true;

@@ -203,11 +203,10 @@ struct mt_shown_end mt_shown_end(const struct mt_oom *ooms, uint32_t count, uint
                                  struct mt_shown_end all)
 {
     const struct mt_oom *last = count ? &ooms[count - 1] : NULL;
-    uint64_t event;
 
     if (!last || !last->fatal || last->event < first_event)
         return all;
-    event = last->event + (last->event - first_event) / SHOWN_AFTER + 1;
+    uint64_t event = last->event + (last->event - first_event) / SHOWN_AFTER + 1;
     return event < all.event ? (struct mt_shown_end){last->t_ns, event, true} : all;
 }
 
@@ -314,13 +313,12 @@ struct mt_role_origins mt_role_origins_of(const struct mt_report *report,
                                           const struct mt_device_report *device)
 {
     struct mt_role_origins origins = {0};
-    uint64_t unknown_bytes;
 
     for (int role = 0; role < MT_ROLE_COUNT; role++)
         origins.recorded_bytes += device->peak_recorded_role_bytes[role];
     /* A block of unknown role is not a guess. */
-    unknown_bytes = mt_sub_or_0_u64(device->peak_role_bytes[MT_ROLE_OTHER],
-                                    device->peak_recorded_role_bytes[MT_ROLE_OTHER]);
+    uint64_t unknown_bytes = mt_sub_or_0_u64(device->peak_role_bytes[MT_ROLE_OTHER],
+                                             device->peak_recorded_role_bytes[MT_ROLE_OTHER]);
     if (mt_is_one_instant(report, device))
         origins.guessed_bytes =
             mt_sub_or_0_u64(device->allocated_peak.bytes, origins.recorded_bytes + unknown_bytes);
@@ -379,11 +377,10 @@ struct mt_step_list mt_judged_steps(const struct mt_report *report,
                                     const struct mt_device_report *device)
 {
     struct mt_step_list steps = {device->steps, device->step_count};
-    uint32_t first;
 
     if (device->loop_steps)
         steps = (struct mt_step_list){device->loop_steps, device->loop_step_count};
-    first = first_covered(report, device, steps.list, steps.count);
+    uint32_t first = first_covered(report, device, steps.list, steps.count);
     return (struct mt_step_list){steps.list + first, steps.count - first};
 }
 

@@ -83,8 +83,8 @@ static enum mt_status find_loss_peak(struct mt_finding_search *search)
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = device->allocated_peak.bytes;
     uint64_t bytes = 0, blocks = 0, most = 0;
-    uint32_t i, stack = MT_NO_ID;
-    const char *evidence[1], *label;
+    uint32_t stack = MT_NO_ID;
+    const char *evidence[1];
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {
         .id = "loss-peak",
@@ -103,7 +103,7 @@ static enum mt_status find_loss_peak(struct mt_finding_search *search)
                                                                  1u << MT_ROLE_TEMPORARIES,
                                               .stacks = &search->marks->loss,
                                               .marks = 1u << LOSS | 1u << LINE_OF_LOSS};
-    for (i = 0; i < device->instants[0].holding_count; i++) {
+    for (uint32_t i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         uint32_t of = holding->tied != MT_NO_ID ? holding->tied : holding->stack;
         if (!finding_is_loss(search, of))
@@ -121,7 +121,7 @@ static enum mt_status find_loss_peak(struct mt_finding_search *search)
     finding.bytes = bytes;
     if (is_cross_entropy(symbols, stack))
         finding.change = "chunked-loss=8";
-    label = mt_site_label(arena, symbols, stack, false);
+    const char *label = mt_site_label(arena, symbols, stack, false);
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: the loss and its backward pass, %s",
         mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak), label);
@@ -280,13 +280,13 @@ static const char offload[] = "torch.autograd.graph.save_on_cpu(), which keeps t
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
                                  struct mt_site site, const struct mt_modules *modules)
 {
-    const char *call = call_of(symbols, site.frame), *part;
+    const char *call = call_of(symbols, site.frame);
 
     if (call == libraries[0].call && mt_loop_words_of(symbols).checkpoint)
         return mt_loop_words_of(symbols).checkpoint;
     if (call)
         return call;
-    part = modules ? part_to_checkpoint(arena, modules) : NULL;
+    const char *part = modules ? part_to_checkpoint(arena, modules) : NULL;
     if (!part)
         return mt_arena_printf(arena, "%s; or a smaller batch", offload);
     return mt_arena_printf(arena,
@@ -394,7 +394,6 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
     struct line lines[MAX_LINES];
     const char *evidence[NAMED_LINES];
     const struct mt_symbols *symbols = &search->analysis->source->symbols;
-    const char *label;
     char n[3][MT_UNITS_TEXT];
     uint64_t recomputed = 0;
     uint32_t i, count = 0;
@@ -426,7 +425,7 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
     for (i = 0; i < count && i < NAMED_LINES; i++)
         evidence[i] = tell(search, &lines[i]);
     finding.evidence_count = i;
-    label = mt_site_text(arena, symbols, lines[0].site);
+    const char *label = mt_site_text(arena, symbols, lines[0].site);
     finding.advice = advice_for(search, lines[0].site, recomputed > finding.bytes / 2);
     if (mt_framework_of(search) == MT_FRAMEWORK_TORCH && recomputed <= finding.bytes / 2 &&
         device->modules)
@@ -520,7 +519,7 @@ static enum mt_status find_attention_matrices(struct mt_finding_search *search)
     const struct mt_holding *largest = NULL;
     const uint64_t peak = device->allocated_peak.bytes;
     uint64_t blocks = 0, largest_block_bytes = 0;
-    const char *evidence[1], *label;
+    const char *evidence[1];
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {
         .id = "attention-matrices",
@@ -555,7 +554,7 @@ static enum mt_status find_attention_matrices(struct mt_finding_search *search)
     if (!mt_finding_matters(finding.bytes, peak) ||
         finding.bytes < peak / ATTENTION_MATRICES_MIN_SHARE)
         return MT_OK;
-    label = mt_site_label(arena, symbols, largest->stack, false);
+    const char *label = mt_site_label(arena, symbols, largest->stack, false);
     finding.title =
         mt_arena_printf(arena, "%s (%s) of the peak: matrices that attention stores, in %s",
                         mt_format_bytes(n[0], finding.bytes),

@@ -94,10 +94,8 @@ static uint64_t calls_of(const struct mt_replay_result *result)
 static void read_result(const struct mt_finding_search *search,
                         const struct mt_replay_summary *summary, struct trial *trial)
 {
-    uint32_t i;
-
     *trial = (struct trial){.made = true};
-    for (i = 0; i < summary->device_count; i++) {
+    for (uint32_t i = 0; i < summary->device_count; i++) {
         const struct mt_replay_result *result = &summary->devices[i];
         if (result->device != search->device->device)
             continue;
@@ -114,10 +112,9 @@ static enum mt_status replay(struct mt_finding_search *search, const char *polic
                              uint64_t most_bytes, struct trial *trial)
 {
     struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
-    enum mt_status status;
+    enum mt_status status = mt_finding_replay(
+        search, policy, mt_least_limit_bytes(&search->device->replay), most_bytes, summary);
 
-    status = mt_finding_replay(search, policy, mt_least_limit_bytes(&search->device->replay),
-                               most_bytes, summary);
     if (status == MT_OK)
         read_result(search, summary, trial);
     free(summary);
@@ -146,13 +143,12 @@ static void tell_evidence(struct mt_finding_search *search, const struct trial *
     const char **evidence = mt_arena_array(arena, MT_SETTING_COUNT + 1, sizeof *evidence);
     char n[2][MT_UNITS_TEXT];
     uint32_t count = 0;
-    size_t i;
 
     evidence[count++] = mt_arena_printf(
         arena, "with %s: %s reserved at the peak, %s of it unused",
         options && *options ? options : "the defaults", mt_format_bytes(n[0], before),
         mt_format_bytes(n[1], before - search->device->reserved_peak.then.allocated));
-    for (i = 0; i < MT_SETTING_COUNT; i++) {
+    for (size_t i = 0; i < MT_SETTING_COUNT; i++) {
         const struct trial *trial = &trials[i];
         if (trial->made)
             evidence[count++] =
@@ -244,9 +240,8 @@ static void say(struct mt_finding_search *search, const struct trial *trials, si
 static enum mt_status finish_trials(struct mt_finding_search *search, struct trial *trials)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++)
+    for (size_t i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++)
         if (trials[i].made && !trials[i].known)
             status = replay(search, mt_settings[i].policy, UINT64_MAX, &trials[i]);
     return status;
@@ -295,11 +290,11 @@ static enum mt_status find(struct mt_finding_search *search)
 {
     struct trial trials[MT_SETTING_COUNT] = {{0}};
     enum mt_status status = MT_OK;
-    size_t i, best;
+    size_t best;
 
     if (!is_worth_a_replay(search))
         return MT_OK;
-    for (i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++)
+    for (size_t i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++)
         if (!mt_setting_is_own(search->analysis->report, &mt_settings[i]))
             status = try(search, &mt_settings[i], &trials[i]);
     if (status == MT_OK)

@@ -117,14 +117,13 @@ struct pairs {
 static enum mt_status on_event(void *context, struct mt_event *event)
 {
     struct setup *setup = context;
-    uint32_t slot;
 
     if (event->seq > setup->until)
         return MT_END;
     if (event->device != setup->search->device->device)
         return MT_OK;
     if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED) {
-        slot = mt_map_take(&setup->slots, event->addr);
+        uint32_t slot = mt_map_take(&setup->slots, event->addr);
         if (slot != MT_MAP_NONE)
             setup->blocks[slot].end_event = event->seq;
         return MT_OK;
@@ -158,11 +157,9 @@ static bool was_moved(const struct setup *setup, const struct mt_life *block)
 /* Divides the examined blocks: gone, or alive when set-up ends. */
 static void divide(struct setup *setup)
 {
-    size_t i;
-
     setup->gone_count = setup->stay_count = 0;
     setup->gone_bytes = 0;
-    for (i = 0; i < setup->count; i++) {
+    for (size_t i = 0; i < setup->count; i++) {
         struct mt_life *block = &setup->blocks[i];
         bool stays = block->end_event == UINT64_MAX;
         if (was_moved(setup, block) != setup->moved && (setup->moved || !stays))
@@ -276,9 +273,8 @@ static enum mt_status prove(const struct setup *setup, const struct pairs *pairs
     struct mt_retime retime = {.within_reserved = true};
     struct mt_retimed_peaks after;
     enum mt_status status = MT_OK;
-    uint32_t i;
 
-    for (i = 0; i < pairs->count; i++)
+    for (uint32_t i = 0; i < pairs->count; i++)
         mt_retime_free(&retime, device->device, pairs->gone[i]->birth_event + 1, pairs->gone[i]);
     status = mt_retime_replay(&retime, setup->search, &after);
     if (status == MT_OK && after.known && after.allocated_bytes < device->allocated_peak.bytes &&
@@ -323,12 +319,11 @@ static bool may_pay(const struct mt_finding_search *search)
     const struct mt_report *report = search->analysis->report;
     const uint64_t peak = search->device->allocated_peak.bytes;
     uint64_t most = 0;
-    uint32_t i;
 
     if (!report->phase_count ||
         search->device->allocated_peak.event >= report->phases[0].begin_event)
         return false;
-    for (i = 0; i < report->phase_count; i++)
+    for (uint32_t i = 0; i < report->phase_count; i++)
         most = mt_max_u64(most, search->device->phase_uses[i].peak.allocated);
     return most < peak && mt_finding_matters(peak - most, peak);
 }
@@ -336,13 +331,12 @@ static bool may_pay(const struct mt_finding_search *search)
 static enum mt_status find(struct mt_finding_search *search)
 {
     struct setup setup = {.search = search};
-    enum mt_status status;
 
     if (!mt_finding_replayable(search) || search->analysis->source->header.starts_in_middle ||
         !may_pay(search))
         return MT_OK;
     setup.until = mt_phase_last_event_before(&search->analysis->report->phases[0]);
-    status = look_at(&setup);
+    enum mt_status status = look_at(&setup);
     mt_map_release(&setup.slots);
     free(setup.blocks);
     free(setup.gone);
@@ -388,7 +382,6 @@ static enum mt_status on_event_of_step(void *context, struct mt_event *event)
     struct generations *both = context;
     struct mt_survey *survey = &both->search->analysis->survey;
     const bool is_here = event->device == both->search->device->device;
-    enum mt_role role;
     uint64_t bytes;
     uint8_t code;
 
@@ -400,7 +393,7 @@ static enum mt_status on_event_of_step(void *context, struct mt_event *event)
         return MT_OK; /* the log has those of every device */
     if (mt_alloc_log_ends_old(event, bytes))
         end_generation(both, event);
-    role = mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes);
+    enum mt_role role = mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes);
     if (!bytes || event->seq > both->search->device->allocated_peak.event ||
         (role != MT_ROLE_PARAMETERS && role != MT_ROLE_OPTIMIZER_STATE))
         return MT_OK;
@@ -432,19 +425,18 @@ static size_t older_half(const struct generations *both, uint64_t total)
 static uint64_t generation_of(struct generations *both)
 {
     uint64_t total = 0, bytes = 0, last_end = 0, first_end = UINT64_MAX;
-    size_t half, i = 0, j;
 
     for (size_t k = 0; k < both->count; k++)
         total += both->blocks[k].bytes;
     if (both->count)
         qsort(both->blocks, both->count, sizeof *both->blocks, by_birth);
-    half = j = older_half(both, total);
+    size_t half = older_half(both, total);
     if (!half || half == both->count)
         return 0;
     both->last_old = both->blocks[half - 1].birth_event;
     qsort(both->blocks, half, sizeof *both->blocks, by_bytes);
     qsort(both->blocks + half, both->count - half, sizeof *both->blocks, by_bytes);
-    while (i < half && j < both->count) {
+    for (size_t i = 0, j = half; i < half && j < both->count;) {
         const struct mt_life *old = &both->blocks[i], *new = &both->blocks[j];
 
         if (old->bytes == new->bytes) {
@@ -509,16 +501,14 @@ static enum mt_status find_not_donated(struct mt_finding_search *search)
     const struct mt_device_report *device = search->device;
     const uint64_t *bytes = device->peak_role_bytes, peak = device->allocated_peak.bytes;
     struct generations both = {.search = search};
-    enum mt_status status;
-    uint64_t old;
 
     if (mt_framework_of(search) != MT_FRAMEWORK_JAX || !device->instant_count ||
         !bytes[MT_ROLE_OPTIMIZER_STATE] ||
         !mt_finding_matters((bytes[MT_ROLE_PARAMETERS] + bytes[MT_ROLE_OPTIMIZER_STATE]) / 2, peak))
         return MT_OK;
     mt_alloc_log_rewind(&search->analysis->survey.log);
-    status = mt_read_again_events(search->analysis, &both, on_event_of_step);
-    old = status == MT_OK && both.count < MAX_GENERATION ? generation_of(&both) : 0;
+    enum mt_status status = mt_read_again_events(search->analysis, &both, on_event_of_step);
+    uint64_t old = status == MT_OK && both.count < MAX_GENERATION ? generation_of(&both) : 0;
     if (mt_finding_matters(old, peak))
         say_generations(&both, old);
     mt_map_release(&both.slots);

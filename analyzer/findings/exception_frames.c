@@ -139,9 +139,7 @@ static void begin_attempt(struct reading *reading, uint64_t event)
 /* For a step with failed attempts, the last attempt determines the count of each place. */
 static void begin_step(struct reading *reading, uint64_t event)
 {
-    uint32_t i;
-
-    for (i = 0; i < reading->attempts->count; i++)
+    for (uint32_t i = 0; i < reading->attempts->count; i++)
         reading->watches[i].over |= ++reading->watches[i].steps == MAX_STEPS;
     mt_map_release(&reading->counts_before);
     if (reading->in_step) {
@@ -165,9 +163,7 @@ static uint32_t left_of(const struct reading *reading, uint64_t place)
 
 static void set_marks(const struct reading *reading, struct watch *watch)
 {
-    size_t i;
-
-    for (i = 0; i < reading->birth_count && watch->mark_count < MAX_MARKS; i++) {
+    for (size_t i = 0; i < reading->birth_count && watch->mark_count < MAX_MARKS; i++) {
         struct mark mark = reading->births[i];
         mark.left = left_of(reading, mark.place);
         if (mark.left != UINT32_MAX)
@@ -187,9 +183,7 @@ static bool is_of_attempt(const struct reading *reading, const struct live *live
 
 static void count_held(const struct reading *reading, struct held *held)
 {
-    size_t i;
-
-    for (i = 0; i < reading->live_count; i++) {
+    for (size_t i = 0; i < reading->live_count; i++) {
         const struct live *live = &reading->live[i];
         struct mt_map *map = is_of_attempt(reading, live) ? &held->now : &held->before;
         uint32_t count = mt_map_get(map, live->block.stack);
@@ -212,12 +206,11 @@ static uint32_t free_place(struct reading *reading)
 {
     struct attempts *attempts = reading->attempts;
     uint32_t place = 0;
-    size_t i;
 
     while (place < attempts->count &&
            (!reading->watches[place].over || attempts->attempts[place].count))
         place++;
-    for (i = 0; place < attempts->count && i < reading->live_count; i++)
+    for (size_t i = 0; place < attempts->count && i < reading->live_count; i++)
         if (reading->live[i].attempt == place + 1)
             reading->live[i].attempt = 0;
     return place;
@@ -226,14 +219,12 @@ static uint32_t free_place(struct reading *reading)
 static void begin_watch(struct reading *reading, uint32_t place, const struct mt_event *event,
                         const struct held *held)
 {
-    size_t i;
-
     reading->attempts->attempts[place] =
         (struct attempt){.oom_event = event->seq, .oom_t_ns = event->t_ns};
     memset(&reading->watches[place], 0, sizeof reading->watches[place]);
     set_marks(reading, &reading->watches[place]);
     reading->attempts->count += place == reading->attempts->count;
-    for (i = 0; i < reading->live_count; i++) {
+    for (size_t i = 0; i < reading->live_count; i++) {
         struct live *live = &reading->live[i];
         if (is_of_attempt(reading, live) && !is_kept_anyway(held, live->block.stack))
             live->attempt = place + 1;
@@ -274,9 +265,9 @@ static void keep_blocks(struct reading *reading, uint32_t index, uint64_t since)
 {
     struct attempt *attempt = &reading->attempts->attempts[index];
     struct mt_map stacks = {0};
-    size_t capacity = 0, i;
+    size_t capacity = 0;
 
-    for (i = 0; i < reading->live_count; i++) {
+    for (size_t i = 0; i < reading->live_count; i++) {
         struct live *live = &reading->live[i];
         if (live->attempt != index + 1)
             continue;
@@ -294,9 +285,8 @@ static void look_for(struct reading *reading, uint32_t index, const struct mt_ev
 {
     struct attempt *attempt = &reading->attempts->attempts[index];
     struct watch *watch = &reading->watches[index];
-    uint32_t i;
 
-    for (i = 0; i < watch->mark_count; i++) {
+    for (uint32_t i = 0; i < watch->mark_count; i++) {
         if (watch->marks[i].place != place || watch->marks[i].left--)
             continue;
         attempt->again_event = event->seq;
@@ -310,9 +300,8 @@ static void look_for(struct reading *reading, uint32_t index, const struct mt_ev
 static void pass_place(struct reading *reading, const struct mt_event *event)
 {
     uint64_t place = place_of(reading, event->stack);
-    uint32_t i;
 
-    for (i = 0; i < reading->attempts->count; i++)
+    for (uint32_t i = 0; i < reading->attempts->count; i++)
         if (!reading->watches[i].over)
             look_for(reading, i, event, place);
     count_birth(reading, event, place);
@@ -321,13 +310,10 @@ static void pass_place(struct reading *reading, const struct mt_event *event)
 /* For an attempt to whose place the program returned. */
 static void note_end(struct reading *reading, const struct live *live, uint64_t t_ns)
 {
-    struct attempt *attempt;
-    struct watch *watch;
-
     if (!live->attempt)
         return;
-    attempt = &reading->attempts->attempts[live->attempt - 1];
-    watch = &reading->watches[live->attempt - 1];
+    struct attempt *attempt = &reading->attempts->attempts[live->attempt - 1];
+    struct watch *watch = &reading->watches[live->attempt - 1];
     if (!attempt->again_event)
         return;
     if (watch->ends_at != reading->requests)
@@ -430,9 +416,7 @@ static enum mt_status on_event(void *context, struct mt_event *event)
 
 static void count_what_is_left(struct reading *reading)
 {
-    size_t i;
-
-    for (i = 0; i < reading->live_count; i++) {
+    for (size_t i = 0; i < reading->live_count; i++) {
         const struct live *live = &reading->live[i];
         if (live->attempt && reading->attempts->attempts[live->attempt - 1].again_event)
             reading->attempts->attempts[live->attempt - 1].left_bytes += live->block.bytes;
@@ -450,11 +434,10 @@ static enum mt_status attempts_read(struct mt_analysis *analysis,
                               .attempts = attempts,
                               .watches = mt_memory_zeroed(MT_MAX_ATTEMPTS, sizeof *reading.watches),
                               .next_step = mt_first_step(analysis->report, device)};
-    enum mt_status status;
 
     memset(attempts, 0, sizeof *attempts);
     mt_alloc_log_rewind(&analysis->survey.log);
-    status = mt_read_again_events(analysis, &reading, on_event);
+    enum mt_status status = mt_read_again_events(analysis, &reading, on_event);
     if (status == MT_OK)
         count_what_is_left(&reading);
     free(reading.watches);
@@ -468,9 +451,7 @@ static enum mt_status attempts_read(struct mt_analysis *analysis,
 
 static void attempts_release(struct attempts *attempts)
 {
-    uint32_t i;
-
-    for (i = 0; i < attempts->count; i++)
+    for (uint32_t i = 0; i < attempts->count; i++)
         free(attempts->attempts[i].blocks);
     memset(attempts, 0, sizeof *attempts);
 }
@@ -500,11 +481,10 @@ static enum mt_status replay_without(struct mt_finding_search *search,
 {
     struct mt_retime retime = {0};
     enum mt_status status = MT_OK;
-    uint32_t i, j;
 
-    for (i = 0; i < attempts->count; i++) {
+    for (uint32_t i = 0; i < attempts->count; i++) {
         const struct attempt *attempt = &attempts->attempts[i];
-        for (j = 0; is_held(search, attempt) && j < attempt->count; j++)
+        for (uint32_t j = 0; is_held(search, attempt) && j < attempt->count; j++)
             mt_retime_free(&retime, search->device->device, attempt->oom_event + 1,
                            &attempt->blocks[j]);
     }
@@ -518,13 +498,12 @@ static enum mt_status tell_replay(struct mt_finding_search *search, const struct
 {
     const struct mt_device_report *device = search->device;
     struct mt_retimed_peaks peaks;
-    enum mt_status status;
     char n[2][MT_UNITS_TEXT];
 
     *text = NULL;
     if (!mt_finding_replayable(search))
         return MT_OK;
-    status = replay_without(search, attempts, &peaks);
+    enum mt_status status = replay_without(search, attempts, &peaks);
     if (status != MT_OK || !peaks.known || peaks.allocated_bytes >= device->allocated_peak.bytes)
         return status;
     *text = mt_arena_printf(&search->analysis->report->arena,
@@ -545,14 +524,13 @@ static const char *tell_blocks(const struct mt_finding_search *search,
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_life *largest = &attempt->blocks[0];
-    const char *label;
     char n[3][MT_UNITS_TEXT];
-    uint32_t i;
 
-    for (i = 1; i < attempt->count; i++)
+    for (uint32_t i = 1; i < attempt->count; i++)
         if (is_before(&attempt->blocks[i], largest))
             largest = &attempt->blocks[i];
-    label = mt_site_label(arena, &search->analysis->source->symbols, largest->stack, false);
+    const char *label =
+        mt_site_label(arena, &search->analysis->source->symbols, largest->stack, false);
     return mt_arena_printf(arena, "%s blocks from %s stacks; the largest, %s, is from %s",
                            mt_format_count(n[0], attempt->count),
                            mt_format_count(n[1], attempt->stacks),
@@ -619,9 +597,8 @@ static enum mt_status say(struct mt_finding_search *search, const struct attempt
 static bool may_be(const struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
-    uint32_t i;
 
-    for (i = 0; i < device->oom_count; i++)
+    for (uint32_t i = 0; i < device->oom_count; i++)
         if (!device->oom_list[i].fatal)
             return search->analysis->report->has_stacks && !search->analysis->report->what_if;
     return false;
@@ -631,13 +608,12 @@ static enum mt_status find(struct mt_finding_search *search)
 {
     struct attempts attempts = {0};
     const struct attempt *most = NULL;
-    enum mt_status status;
-    uint32_t i, held = 0;
+    uint32_t held = 0;
 
     if (!may_be(search))
         return MT_OK;
-    status = attempts_read(search->analysis, search->device, &attempts);
-    for (i = 0; status == MT_OK && i < attempts.count; i++) {
+    enum mt_status status = attempts_read(search->analysis, search->device, &attempts);
+    for (uint32_t i = 0; status == MT_OK && i < attempts.count; i++) {
         if (!is_held(search, &attempts.attempts[i]))
             continue;
         if (!most || attempts.attempts[i].bytes > most->bytes)

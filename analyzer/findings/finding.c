@@ -58,7 +58,6 @@ static enum mt_framework named_in_modules(const struct mt_xla_runs *runs)
 enum mt_framework mt_framework_of(const struct mt_finding_search *search)
 {
     const struct mt_source *source = search->analysis->source;
-    enum mt_framework named;
 
     if (!search->analysis->report->is_driver_level)
         return strcmp(mt_heap_name(&source->symbols, source->view.heap), "pytorch") == 0
@@ -66,7 +65,7 @@ enum mt_framework mt_framework_of(const struct mt_finding_search *search)
                    : MT_FRAMEWORK_UNKNOWN;
     if (!search->analysis->survey.phases.xla_modules)
         return MT_FRAMEWORK_UNKNOWN;
-    named = named_in_stacks(&source->symbols);
+    enum mt_framework named = named_in_stacks(&source->symbols);
     return named ? named : named_in_modules(&search->analysis->survey.xla.runs);
 }
 
@@ -191,12 +190,10 @@ static void mark_stacks(struct mt_stack_marks *marks, const struct mt_symbols *s
 void mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
                          mt_frame_judge *judge)
 {
-    uint8_t *frames;
-
     if (marks->count == symbols->stack_count)
         return;
     mt_stack_marks_release(marks);
-    frames = mt_memory_new((size_t)symbols->frame_count + 1);
+    uint8_t *frames = mt_memory_new((size_t)symbols->frame_count + 1);
     marks->stacks = mt_memory_new((size_t)symbols->stack_count + 1);
     for (uint32_t id = 0; id < symbols->frame_count; id++)
         frames[id] = judge(symbols, &symbols->frames[id]);
@@ -285,12 +282,12 @@ static const char *on_paper(const struct mt_finding_search *search, const char *
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_trace_header *header = &search->analysis->source->header;
-    const char *command = search->analysis->options->command, *value;
+    const char *command = search->analysis->options->command;
 
     if (!command && header->command && header->world_size <= 1 &&
         is_typed_as_recorded(header->command))
         command = header->command;
-    value = command ? mt_shell_value(arena, change) : NULL;
+    const char *value = command ? mt_shell_value(arena, change) : NULL;
     return value ? mt_arena_printf(arena, "memtrace dry-run --apply %s -- %s", value, command)
                  : NULL;
 }
@@ -419,8 +416,6 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     struct mt_replay_summary *trial = mt_memory_zeroed(1, sizeof *trial);
     struct mt_overlay old = source->overlay;
     struct mt_overlay merged = {0};
-    enum mt_status status;
-    uint32_t i;
 
     memset(peaks, 0, sizeof *peaks);
     most_reserved_bytes[search->device->device] =
@@ -429,10 +424,10 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
         qsort(retime->events, retime->count, sizeof *retime->events, by_place);
     merge(retime, &old, &merged);
     source->overlay = merged;
-    status = mt_read_again_replay(analysis, &options, trial);
+    enum mt_status status = mt_read_again_replay(analysis, &options, trial);
     mt_overlay_release(&source->overlay);
     source->overlay = old;
-    for (i = 0; status == MT_OK && i < trial->device_count; i++) {
+    for (uint32_t i = 0; status == MT_OK && i < trial->device_count; i++) {
         const struct mt_replay_result *result = &trial->devices[i];
         if (result->device == search->device->device && !result->failed_requests &&
             !result->given_up)

@@ -169,9 +169,8 @@ static struct mt_finding_search search_of(struct mt_analysis *analysis,
 void mt_findings_begin(struct mt_analysis *analysis)
 {
     const struct mt_report *report = analysis->report;
-    uint32_t i;
 
-    for (i = 0; i < report->device_count; i++) {
+    for (uint32_t i = 0; i < report->device_count; i++) {
         struct mt_finding_search search = search_of(analysis, &report->devices[i]);
         mt_lives_begin(&search.held->lives, report, mt_judged_steps(report, search.device),
                        MT_LIVES_MAX / report->device_count);
@@ -188,12 +187,11 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
     const size_t holdings = device->instant_count ? device->instants[0].holding_count : 0;
     bool *marked = mt_memory_zeroed(holdings + 1, sizeof *marked);
     enum mt_status status = MT_OK;
-    size_t i;
 
     device->findings =
         mt_arena_array(arena, MT_ARRAY_LEN(findings) * MT_FINDINGS_MAX, sizeof *device->findings);
     device->marks = mt_arena_array(arena, holdings + 1, sizeof *device->marks);
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(findings); i++) {
+    for (size_t i = 0; status == MT_OK && i < MT_ARRAY_LEN(findings); i++) {
         struct mt_finding_search search = search_of(analysis, device);
         uint32_t outer = mt_readings_enter(&analysis->readings, names[i]);
 
@@ -219,15 +217,14 @@ enum mt_status mt_findings_fill(struct mt_analysis *analysis)
     struct mt_finding_marks marks = {
         .scopes = mt_memory_zeroed((size_t)report->device_count + 1, sizeof *marks.scopes)};
     enum mt_status status = MT_OK;
-    uint32_t i, outer;
 
-    for (i = 0; status == MT_OK && i < report->device_count; i++)
+    for (uint32_t i = 0; status == MT_OK && i < report->device_count; i++)
         status = look_at(analysis, &marks, &report->devices[i]);
-    outer = mt_readings_enter(&analysis->readings, "finding savings");
+    uint32_t outer = mt_readings_enter(&analysis->readings, "finding savings");
     if (status == MT_OK)
         status = mt_savings_bound(analysis, &marks);
     mt_readings_leave(&analysis->readings, outer);
-    for (i = 0; status == MT_OK && i < report->device_count; i++)
+    for (uint32_t i = 0; status == MT_OK && i < report->device_count; i++)
         mt_findings_rank(&report->arena, &report->devices[i]);
     mt_stack_marks_release(&marks.loss);
     mt_stack_marks_release(&marks.foreach);

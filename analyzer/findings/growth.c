@@ -34,9 +34,7 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_step_list steps = mt_judged_steps(search->analysis->report, device);
     const uint64_t peak = device->allocated_peak.bytes;
-    uint64_t later = 0, most, least = UINT64_MAX, excess;
-    bool in_setup;
-    uint32_t i;
+    uint64_t later = 0, least = UINT64_MAX;
     const char *evidence[1];
     char n[3][MT_UNITS_TEXT];
     struct mt_finding finding = {
@@ -54,21 +52,21 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
     if (steps.count < FIRST_STEPS + LATER_STEPS || search->analysis->report->starts_in_middle ||
         search->analysis->report->is_driver_level)
         return MT_OK;
-    for (i = FIRST_STEPS; i < steps.count; i++) {
+    for (uint32_t i = FIRST_STEPS; i < steps.count; i++) {
         later = mt_max_u64(later, steps.list[i].peak.allocated);
         least = mt_min_u64(least, steps.list[i].peak.allocated);
     }
-    most = later;
-    for (i = 0; i < device->step_count; i++) /* other loops may need as much */
+    uint64_t most = later;
+    for (uint32_t i = 0; i < device->step_count; i++) /* other loops may need as much */
         if (device->steps[i].begin_event > steps.list[FIRST_STEPS].begin_event)
             later = mt_max_u64(later, device->steps[i].peak.allocated);
     if (later >= peak || device->allocated_peak.event >
                              mt_step_begin(search->analysis->report, &steps.list[FIRST_STEPS]))
         return MT_OK;
-    excess = peak - later;
+    uint64_t excess = peak - later;
     if (!mt_finding_matters(excess, peak) || most - least > excess / SWING_PARTS)
         return MT_OK;
-    in_setup =
+    bool in_setup =
         device->allocated_peak.event < mt_step_begin(search->analysis->report, &device->steps[0]);
     finding.bytes = excess;
     finding.saving = MT_SAVING_AT_MOST;
@@ -147,10 +145,9 @@ MT_DEFINE_ORDER(by_line, struct mt_life,
 static void take_left(struct look *look)
 {
     const struct mt_lives *lives = look->lives;
-    uint32_t i;
 
     look->left = mt_memory_zeroed((size_t)lives->count + 1, sizeof *look->left);
-    for (i = 0; i < lives->count; i++) {
+    for (uint32_t i = 0; i < lives->count; i++) {
         if (lives->lives[i].end_step + 1 < lives->step_count ||
             lives->lives[i].birth_step >= look->end || lives->lives[i].role == MT_ROLE_WORKSPACE)
             continue;
@@ -181,9 +178,9 @@ static bool goes_on(const struct look *look, const struct halves *halves)
 static void count_last(struct line *line, const struct mt_life *lives, uint32_t count,
                        uint32_t step)
 {
-    uint32_t i, last = MT_NO_ID;
+    uint32_t last = MT_NO_ID;
 
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         if (lives[i].birth_step != step)
             continue;
         line->is.blocks++;
@@ -210,9 +207,9 @@ static void judge(struct look *look, const struct mt_life *lives, uint32_t count
 {
     struct halves halves = {.middle = look->begin + (look->end - look->begin) / 2};
     struct line line = {.is = {.frame = lives[0].end_step, .stack = lives[0].stack}};
-    uint32_t i, last = MT_NO_ID, last_left = 0, run = 0;
+    uint32_t last = MT_NO_ID, last_left = 0, run = 0;
 
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t step = lives[i].birth_step;
         if (step != last && (last == MT_NO_ID || (step != last + 1 && step < look->begin)))
             run = step; /* a gap in the warm-up: earlier blocks do not count */
@@ -233,9 +230,9 @@ static void judge(struct look *look, const struct mt_life *lives, uint32_t count
 
 static void judge_lines(struct look *look)
 {
-    uint32_t i, begin = 0;
+    uint32_t begin = 0;
 
-    for (i = 1; i <= look->left_count; i++) {
+    for (uint32_t i = 1; i <= look->left_count; i++) {
         if (i < look->left_count && look->left[i].end_step == look->left[begin].end_step)
             continue;
         judge(look, look->left + begin, i - begin);
@@ -251,10 +248,10 @@ static enum mt_status add_replaced(struct look *look)
                                                   .end = look->end,
                                                   .least_bytes = MIN_BYTES};
     struct mt_replaced found[MT_MAX_REPLACED];
-    uint32_t i, count;
+    uint32_t count;
     enum mt_status status = mt_replaced_find(look->search->analysis, &question, found, &count);
 
-    for (i = 0; status == MT_OK && i < count; i++) {
+    for (uint32_t i = 0; status == MT_OK && i < count; i++) {
         const struct line line = {.is = found[i], .bytes = found[i].new_bytes - found[i].old_bytes};
 
         add_line(look, &line);
@@ -265,9 +262,7 @@ static enum mt_status add_replaced(struct look *look)
 
 static bool is_growing_line(const struct look *look, uint32_t frame)
 {
-    uint32_t i;
-
-    for (i = 0; i < look->line_count; i++)
+    for (uint32_t i = 0; i < look->line_count; i++)
         if (look->lines[i].is.frame == frame && !look->lines[i].is.new_bytes)
             return true;
     return false;
@@ -275,19 +270,19 @@ static bool is_growing_line(const struct look *look, uint32_t frame)
 
 static void add_up(struct look *look)
 {
-    uint32_t i, steps = look->end - look->begin;
+    uint32_t steps = look->end - look->begin;
     uint64_t *by_step = mt_memory_zeroed(look->end, sizeof *by_step);
 
-    for (i = 0; i < look->left_count; i++)
+    for (uint32_t i = 0; i < look->left_count; i++)
         if (is_growing_line(look, look->left[i].end_step))
             by_step[look->left[i].birth_step] =
                 mt_add_most_u64(by_step[look->left[i].birth_step], look->left[i].bytes);
-    for (i = look->begin; i < look->end; i++) {
+    for (uint32_t i = look->begin; i < look->end; i++) {
         look->gathered_bytes = mt_add_most_u64(look->gathered_bytes, by_step[i]);
         look->even = look->even && by_step[i] == by_step[look->begin];
     }
     look->left_bytes = look->gathered_bytes;
-    for (i = 0; i < look->line_count; i++)
+    for (uint32_t i = 0; i < look->line_count; i++)
         if (look->lines[i].is.new_bytes)
             look->gathered_bytes = mt_add_most_u64(look->gathered_bytes, look->lines[i].bytes);
     look->bytes_per_step = mt_add_most_u64(look->gathered_bytes, steps / 2) / steps;
@@ -346,9 +341,8 @@ static const char *tell_line(const struct look *look, const struct line *line)
 static uint64_t level(const struct look *look)
 {
     uint64_t most = 0;
-    uint32_t i;
 
-    for (i = look->begin; i < look->steps.count; i++)
+    for (uint32_t i = look->begin; i < look->steps.count; i++)
         most = mt_max_u64(most, mt_add_most_u64(look->steps.list[i].peak.allocated,
                                                 mt_mul_most_u64(look->bytes_per_step,
                                                                 look->steps.count - 1 - i)));
@@ -381,8 +375,7 @@ static const char *forecast(const struct look *look)
     const struct mt_device_report *device = look->search->device;
     bool is_limit = mt_limit_is_known(&device->replay);
     uint64_t capacity = is_limit ? device->replay.limit_bytes : device->total_memory_bytes;
-    uint64_t used = level(look), steps;
-    const char *duration;
+    uint64_t used = level(look);
     char n[2][MT_UNITS_TEXT];
 
     if (!capacity)
@@ -390,10 +383,10 @@ static const char *forecast(const struct look *look)
             look->arena, "%s more steps add %s (the device's memory was not recorded)",
             mt_format_count(n[0], FAR_STEPS),
             mt_format_bytes(n[1], mt_mul_most_u64(look->bytes_per_step, FAR_STEPS)));
-    steps = used < capacity ? (capacity - used) / look->bytes_per_step + 1 : 0;
+    uint64_t steps = used < capacity ? (capacity - used) / look->bytes_per_step + 1 : 0;
     if (mt_mul_most_u64(steps, step_ns(look)) > UINT64_MAX / 2)
         return "at this rate, no run is long enough to fill the device";
-    duration = duration_text(look, steps);
+    const char *duration = duration_text(look, steps);
     return duration ? mt_arena_printf(
                           look->arena,
                           "at this rate, the %s of the %s fills up after at most %s more step%s%s",
@@ -413,7 +406,7 @@ static void tell_evidence(struct look *look, struct mt_finding *finding)
 {
     const char **evidence = mt_arena_array(look->arena, NAMED_LINES + 3, sizeof *evidence);
     char n[MT_UNITS_TEXT];
-    uint32_t i, count = 0;
+    uint32_t count = 0;
 
     if (look->left_bytes)
         evidence[count++] = mt_arena_printf(
@@ -422,7 +415,7 @@ static void tell_evidence(struct look *look, struct mt_finding *finding)
             mt_format_bytes(n, look->left_bytes), (long long)number_of(look, look->begin),
             (long long)number_of(look, look->end - 1),
             (long long)number_of(look, look->lives->step_count - 1));
-    for (i = 0; i < look->line_count && i < NAMED_LINES; i++)
+    for (uint32_t i = 0; i < look->line_count && i < NAMED_LINES; i++)
         evidence[count++] = tell_line(look, &look->lines[i]);
     if (is_graph(look, &look->lines[0]))
         evidence[count++] = "this many blocks from one line are typical of graphs that autograd "
@@ -587,7 +580,7 @@ static void look_at_few(struct look *look)
     const struct mt_device_report *device = look->search->device;
     const struct mt_step_use *first = look->steps.list;
     const struct mt_life *most = NULL;
-    uint64_t rise, most_bytes = 0;
+    uint64_t most_bytes = 0;
     uint32_t count = look->steps.count;
 
     if (first != device->steps && first != device->loop_steps) {
@@ -598,18 +591,16 @@ static void look_at_few(struct look *look)
         !look->search->analysis->report->saw_backward)
         return;
     look->end = look->steps.count - 1;
-    rise = even_rise(look, first);
+    uint64_t rise = even_rise(look, first);
     if (rise < MIN_BYTES)
         return;
     take_left(look);
     for (uint32_t i = 1, begin = 0; i <= look->left_count; i++) {
-        uint64_t bytes;
-
         if (i < look->left_count && look->left[i].end_step == look->left[begin].end_step)
             continue;
-        bytes = look->left[begin].stack == MT_NO_ID
-                    ? 0
-                    : even_left(look, look->left + begin, i - begin);
+        uint64_t bytes = look->left[begin].stack == MT_NO_ID
+                             ? 0
+                             : even_left(look, look->left + begin, i - begin);
         if (bytes > most_bytes) {
             most_bytes = bytes;
             most = &look->left[begin];
@@ -630,7 +621,6 @@ static enum mt_status find(struct mt_finding_search *search)
                         .symbols = &search->analysis->source->symbols,
                         .steps = mt_judged_steps(report, device),
                         .even = true};
-    enum mt_status status;
 
     mt_finding_lives(search, &look.lives);
     if (look.lives->too_many)
@@ -645,7 +635,7 @@ static enum mt_status find(struct mt_finding_search *search)
         (struct mt_growth){.judged = true, .steps = look.end - look.begin, .stack = MT_NO_ID};
     if (!rises(&look, 0))
         return MT_OK;
-    status = look_at(&look);
+    enum mt_status status = look_at(&look);
     if (status != MT_OK || !look.line_count || !rises(&look, (double)look.bytes_per_step))
         return status;
     search->growth.bytes_per_step = look.bytes_per_step;

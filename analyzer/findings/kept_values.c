@@ -129,16 +129,16 @@ static void say_kept_forward(struct mt_finding_search *search, const struct look
                    bytes = look->bytes + look->earlier_bytes;
     const char *label =
         mt_site_text(arena, &search->analysis->source->symbols, look->largest->site);
-    const char *evidence[2], *checkpoint;
+    const char *evidence[2];
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {.id = "kept-forward",
                                  .severity = "info",
                                  .bytes = bytes,
                                  .evidence = evidence,
                                  .evidence_count = look->earlier_bytes ? 2 : 1};
+    const char *checkpoint = mt_checkpoint_advice(arena, &search->analysis->source->symbols,
+                                                  look->largest->site, search->device->modules);
 
-    checkpoint = mt_checkpoint_advice(arena, &search->analysis->source->symbols,
-                                      look->largest->site, search->device->modules);
     finding.advice =
         trains(search->device) || mt_run_trains(search)
             ? checkpoint
@@ -183,11 +183,10 @@ static bool keeps_graph(const struct mt_finding_search *search, struct look_kept
     const struct mt_report *report = search->analysis->report;
     const struct mt_instant *at = device->instants;
     const uint64_t peak = device->allocated_peak.bytes;
-    uint64_t begin, bytes;
 
     if (report->saw_backward || report->is_driver_level || !device->instant_count)
         return false;
-    begin = begin_of_call(report, device);
+    uint64_t begin = begin_of_call(report, device);
     for (uint32_t i = 0; i < at->holding_count; i++)
         if (is_kept(&at->holdings[i]) && is_of_call(report, &at->holdings[i], begin))
             add(look, mt_site_table_at(&search->analysis->attribution.sites, at->holdings[i].stack),
@@ -200,7 +199,7 @@ static bool keeps_graph(const struct mt_finding_search *search, struct look_kept
             look->earlier_bytes += at->holdings[i].bytes;
     if (!look->earlier_bytes && is_cut(report, begin))
         return false;
-    bytes = look->bytes + look->earlier_bytes;
+    uint64_t bytes = look->bytes + look->earlier_bytes;
     return mt_finding_matters(bytes, peak) && bytes >= peak / KEPT_FORWARD_MIN_SHARE;
 }
 
@@ -229,9 +228,7 @@ const struct mt_finding_ops mt_finding_kept_forward = {.find = find_kept_forward
 
 static bool has_zero_grad(const struct mt_report *report)
 {
-    uint32_t i;
-
-    for (i = 0; i < report->phase_count; i++)
+    for (uint32_t i = 0; i < report->phase_count; i++)
         if (mt_phase_kind_of(report->phases[i].name) == MT_PHASE_ZERO_GRAD)
             return true;
     return false;
@@ -251,7 +248,6 @@ static enum mt_status find_kept_gradients(struct mt_finding_search *search)
     const uint64_t peak = device->allocated_peak.bytes;
     const struct mt_lives *lives;
     uint64_t kept = 0, others = 0, blocks = 0;
-    uint32_t i;
     const char *evidence[1];
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {.id = "kept-gradients",
@@ -267,7 +263,7 @@ static enum mt_status find_kept_gradients(struct mt_finding_search *search)
     mt_finding_lives(search, &lives);
     if (lives->too_many || lives->step_count < 3)
         return MT_OK;
-    for (i = 0; i < lives->count; i++) {
+    for (uint32_t i = 0; i < lives->count; i++) {
         const struct mt_life *life = &lives->lives[i];
         if (life->role != MT_ROLE_GRADIENTS || is_bucket(search, life->stack))
             continue;
@@ -318,11 +314,10 @@ static uint64_t key_of(uint32_t stack, uint32_t step)
 static void note_successors(struct look *look)
 {
     const struct mt_life *lives = look->lives->lives;
-    uint32_t i, at;
 
-    for (i = 0; i < look->lives->count; i++) {
+    for (uint32_t i = 0; i < look->lives->count; i++) {
         uint64_t key = key_of(lives[i].stack, lives[i].birth_step);
-        at = mt_map_get(&look->successors, key);
+        uint32_t at = mt_map_get(&look->successors, key);
         if (at == MT_MAP_NONE || lives[at].birth_event > lives[i].birth_event)
             mt_map_put(&look->successors, key, i);
     }
@@ -333,14 +328,14 @@ static void note_successors(struct look *look)
 static bool is_suspect(const struct look *look, const struct mt_life *life)
 {
     bool in_last = life->end_step == look->lives->step_count - 1;
-    uint32_t at, step = in_last ? life->birth_step - 1 : life->end_step;
+    uint32_t step = in_last ? life->birth_step - 1 : life->end_step;
 
     if (life->role != MT_ROLE_ACTIVATIONS || life->stack == MT_NO_ID ||
         life->end_step != life->birth_step + 1 || life->end_event == UINT64_MAX)
         return false;
     if (in_last && !life->birth_step)
         return false;
-    at = mt_map_get(&look->successors, key_of(life->stack, step));
+    uint32_t at = mt_map_get(&look->successors, key_of(life->stack, step));
     if (at == MT_MAP_NONE)
         return false;
     return in_last ? look->lives->lives[at].end_event > life->birth_event
@@ -356,9 +351,8 @@ static void free_early(struct look *look, const struct mt_life *life)
 static void take_suspects(struct look *look)
 {
     const uint64_t peak = look->search->device->allocated_peak.event;
-    uint32_t i;
 
-    for (i = 0; i < look->lives->count; i++) {
+    for (uint32_t i = 0; i < look->lives->count; i++) {
         const struct mt_life *life = &look->lives->lives[i];
         if (!is_suspect(look, life))
             continue;
@@ -433,12 +427,11 @@ static enum mt_status find(struct mt_finding_search *search)
                         .analysis = search->analysis,
                         .arena = &search->analysis->report->arena};
     const struct mt_device_report *device = search->device;
-    enum mt_status status;
 
     if (!is_worth_a_replay(&look))
         return MT_OK;
     mt_finding_lives(search, &look.lives);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     if (look.lives->too_many)
         return MT_OK;
     note_successors(&look);

@@ -41,9 +41,8 @@ static bool is_counted(enum mt_role role)
 static struct layer layer_of(const struct mt_instant *peak, uint64_t each_bytes)
 {
     struct layer layer = {.each_bytes = each_bytes, .stack = MT_NO_ID};
-    uint32_t i;
 
-    for (i = 0; i < peak->holding_count; i++) {
+    for (uint32_t i = 0; i < peak->holding_count; i++) {
         const struct mt_holding *holding = &peak->holdings[i];
         if (each_of(holding) != each_bytes) {
             layer.others += holding->role == MT_ROLE_PARAMETERS ? holding->blocks : 0;
@@ -65,9 +64,8 @@ static struct layer layer_of(const struct mt_instant *peak, uint64_t each_bytes)
 static struct layer largest_layer(const struct mt_instant *peak)
 {
     uint64_t most = 0;
-    uint32_t i;
 
-    for (i = 0; i < peak->holding_count; i++)
+    for (uint32_t i = 0; i < peak->holding_count; i++)
         if (peak->holdings[i].role == MT_ROLE_PARAMETERS)
             most = mt_max_u64(most, each_of(&peak->holdings[i]));
     return layer_of(peak, most);
@@ -81,12 +79,11 @@ static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
         const char *file, *kind;
     } kinds[] = {{"torch/nn/modules/sparse.py", "an embedding"},
                  {"torch/nn/modules/linear.py", "a linear layer"}};
-    size_t i;
 
     for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
         const char *file = mt_symbols_text(symbols, frame->file);
-        for (i = 0; i < MT_ARRAY_LEN(kinds); i++)
+        for (size_t i = 0; i < MT_ARRAY_LEN(kinds); i++)
             if (mt_path_has(file, kinds[i].file) &&
                 strcmp(mt_symbols_text(symbols, frame->function), "__init__") == 0)
                 return kinds[i].kind;
@@ -185,20 +182,18 @@ static enum mt_status find(struct mt_finding_search *search)
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = device->allocated_peak.bytes,
                    parameters = device->peak_role_bytes[MT_ROLE_PARAMETERS];
-    const char *evidence[3], *kind;
+    const char *evidence[3];
     char n[3][MT_UNITS_TEXT];
-    struct layer layer;
-    bool is_one;
     struct mt_finding finding = {
         .id = "large-layer", .severity = "info", .evidence = evidence, .evidence_count = 3};
 
     if (!search->analysis->report->saw_backward || !device->instant_count || !has_model(search))
         return MT_OK;
-    layer = largest_layer(&device->instants[0]);
+    struct layer layer = largest_layer(&device->instants[0]);
     if (!is_layer(&layer, parameters) || layer.parameter_bytes < parameters / PARAMETERS_SHARE ||
         !mt_finding_matters(layer.bytes, peak) || layer.bytes < peak / MIN_SHARE)
         return MT_OK;
-    kind = kind_of(&search->analysis->source->symbols, layer.stack);
+    const char *kind = kind_of(&search->analysis->source->symbols, layer.stack);
     finding.bytes = layer.bytes;
     search->scope.each_bytes = layer.each_bytes;
     for (int role = 0; role < MT_ROLE_COUNT; role++)
@@ -208,7 +203,7 @@ static enum mt_status find(struct mt_finding_search *search)
             is_counted(device->instants[0].holdings[i].role))
             mt_finding_mark(search, i);
     finding.advice = advice_for(search, kind);
-    is_one = layer.blocks[MT_ROLE_PARAMETERS] == 1;
+    bool is_one = layer.blocks[MT_ROLE_PARAMETERS] == 1;
     finding.title =
         mt_arena_printf(arena, "%s (%s) of the peak: the %s and other blocks of %s size, %s each",
                         mt_format_bytes(n[0], layer.bytes),

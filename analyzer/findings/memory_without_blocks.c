@@ -72,7 +72,6 @@ static void add_block(struct look *look, uint32_t frame, const struct mt_pin_blo
 {
     struct lines *lines = &look->lines;
     uint32_t id = mt_map_get(&lines->ids, frame);
-    struct line *line;
 
     if (id == MT_MAP_NONE) {
         mt_grow_to(&lines->items, &lines->capacity, (size_t)lines->count + 1, sizeof *lines->items);
@@ -81,7 +80,7 @@ static void add_block(struct look *look, uint32_t frame, const struct mt_pin_blo
         lines->items[id] =
             (struct line){.frame = frame, .stack = block->stack, .last_segment = UINT32_MAX};
     }
-    line = &lines->items[id];
+    struct line *line = &lines->items[id];
     line->blocks++;
     line->bytes += block->bytes;
     if (line->last_segment != block->segment) {
@@ -94,11 +93,10 @@ static void add_block(struct look *look, uint32_t frame, const struct mt_pin_blo
 static void count_lines(struct look *look)
 {
     const struct mt_pins *pins = look->pins;
-    uint32_t i, frame;
 
     mt_site_table_update(&look->sites, look->symbols);
-    for (i = 0; i < pins->block_count; i++) {
-        frame = mt_site_table_site(&look->sites, pins->blocks[i].stack);
+    for (uint32_t i = 0; i < pins->block_count; i++) {
+        uint32_t frame = mt_site_table_site(&look->sites, pins->blocks[i].stack);
         if (frame != MT_NO_ID)
             add_block(look, frame, &pins->blocks[i]);
     }
@@ -130,7 +128,6 @@ static const char *selector_of(const struct look *look, uint32_t frame)
     const char *text = is_place ? mt_arena_printf(look->arena, "%s:%u", file, facts->line)
                                 : mt_symbols_text(look->symbols, facts->function);
     struct mt_buf out = {0};
-    const char *kept;
 
     mt_buf_add_text(&out, is_place ? "site=~(^|/)" : "site=~^");
     for (; *text && *text != ','; text++) {
@@ -139,7 +136,7 @@ static const char *selector_of(const struct look *look, uint32_t frame)
         mt_buf_add_char(&out, *text);
     }
     mt_buf_add_char(&out, '$');
-    kept = *text ? NULL : mt_arena_text(look->arena, out.data, out.length);
+    const char *kept = *text ? NULL : mt_arena_text(look->arena, out.data, out.length);
     mt_buf_release(&out);
     return kept;
 }
@@ -152,12 +149,11 @@ static enum mt_status replay_pool(struct look *look, const char *policy, uint64_
     const struct mt_replay_options options = {.policy = policy,
                                               .limit_bytes = mt_least_limit_bytes(&device->replay)};
     enum mt_status status = mt_read_again_replay(look->analysis, &options, look->trial);
-    uint32_t i;
 
     *peak_bytes = UINT64_MAX;
     if (status == MT_ERR_USAGE)
         return MT_OK; /* no request matches: the blocks were there when the trace began */
-    for (i = 0; status == MT_OK && i < look->trial->device_count; i++) {
+    for (uint32_t i = 0; status == MT_OK && i < look->trial->device_count; i++) {
         const struct mt_replay_result *result = &look->trial->devices[i];
         if (result->device == device->device && !result->failed_requests)
             *peak_bytes = result->counters.reserved.peak;
@@ -206,14 +202,13 @@ static void say(struct look *look, const struct line *line, const char *policy, 
 static enum mt_status prove(struct look *look, const struct line *line)
 {
     const uint64_t before = look->search->device->reserved_peak.bytes;
-    const char *selector = selector_of(look, line->frame), *policy;
+    const char *selector = selector_of(look, line->frame);
     uint64_t after;
-    enum mt_status status;
 
     if (!selector)
         return MT_OK;
-    policy = mt_arena_printf(look->arena, "pytorch --pool %s", selector);
-    status = replay_pool(look, policy, &after);
+    const char *policy = mt_arena_printf(look->arena, "pytorch --pool %s", selector);
+    enum mt_status status = replay_pool(look, policy, &after);
     if (status != MT_OK || after >= before || !matters(look, before - after))
         return status;
     say(look, line, policy, after);
@@ -232,11 +227,11 @@ static enum mt_status prove_lines(struct look *look)
 {
     struct lines *lines = &look->lines;
     enum mt_status status = MT_OK;
-    uint32_t i, replays = 0;
+    uint32_t replays = 0;
 
     if (lines->count)
         qsort(lines->items, lines->count, sizeof *lines->items, by_suspicion);
-    for (i = 0; status == MT_OK && i < lines->count && replays < most_replays(look); i++) {
+    for (uint32_t i = 0; status == MT_OK && i < lines->count && replays < most_replays(look); i++) {
         const struct line *line = &lines->items[i];
         if (!matters(look, suspicion(line)))
             break;
@@ -350,12 +345,12 @@ static uint32_t whole_steps(const struct mt_report *report, const struct mt_devi
 {
     const uint32_t count = device->step_count - mt_first_step(report, device);
     const struct mt_step_use *last = device->steps + device->step_count - 1, *before = last - 1;
-    bool is_cut;
 
     if (count < MIN_WHOLE_STEPS)
         return count;
-    is_cut = report->phases[last->phase].cut ||
-             last->end_event - last->begin_event < (before->end_event - before->begin_event) / 2;
+    bool is_cut =
+        report->phases[last->phase].cut ||
+        last->end_event - last->begin_event < (before->end_event - before->begin_event) / 2;
     return count - is_cut;
 }
 
@@ -365,14 +360,14 @@ static enum mt_status find_cached_before(struct mt_finding_search *search)
     const struct mt_device_report *device = search->device;
     const uint64_t most = device->reserved_peak.bytes, limit_bytes = device->start.reserved - 1;
     struct mt_replay_summary *trial;
-    enum mt_status status;
 
     if (!mt_finding_replayable(search) || device->start.reserved <= device->start.active ||
         whole_steps(search->analysis->report, device) < MIN_WHOLE_STEPS ||
         !mt_finding_matters(device->start.reserved - device->start.active, most))
         return MT_OK;
     trial = mt_memory_new(sizeof *trial);
-    status = mt_finding_replay(search, search->analysis->report->policy, limit_bytes, most, trial);
+    enum mt_status status =
+        mt_finding_replay(search, search->analysis->report->policy, limit_bytes, most, trial);
     for (uint32_t i = 0; status == MT_OK && i < trial->device_count; i++) {
         const struct mt_replay_result *result = &trial->devices[i];
         const uint64_t peak = result->counters.reserved.peak;
@@ -482,12 +477,11 @@ static enum mt_status find_cache_flushes(struct mt_finding_search *search)
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {
         .id = "cache-flushes", .severity = "warning", .evidence = evidence, .evidence_count = 1};
-    enum mt_status status;
 
     /* After an OOM that ended the run, its own finding says what to do. */
     if (!flushes || search->analysis->report->what_if || mt_fatal_oom(device))
         return MT_OK;
-    status = try_settings(search, &best);
+    enum mt_status status = try_settings(search, &best);
     if (status != MT_OK)
         return status;
     advise(search, &best, &finding);
@@ -526,11 +520,10 @@ static const char *owner_evidence(struct mt_arena *arena, const struct mt_driver
 static const char *largest_library(struct mt_arena *arena, const struct mt_driver_report *driver)
 {
     char bytes[MT_UNITS_TEXT];
-    const char *name;
 
     if (!driver->owner_count || !driver->owners[0].library)
         return "";
-    name = mt_owner_text(arena, driver, &driver->owners[0]);
+    const char *name = mt_owner_text(arena, driver, &driver->owners[0]);
     return name ? mt_arena_printf(arena, "; the largest part is %s by %s",
                                   mt_format_bytes(bytes, driver->owners[0].bytes), name)
                 : NULL;
@@ -541,8 +534,6 @@ static enum mt_status find_outside_memory(struct mt_finding_search *search)
     const struct mt_driver_report *driver =
         mt_driver_of(search->analysis->report, search->device->device);
     struct mt_arena *arena = &search->analysis->report->arena;
-    const char *largest;
-    uint64_t bytes;
     uint32_t i;
     const char *evidence[NAMED_OWNERS];
     char n[2][MT_UNITS_TEXT];
@@ -554,14 +545,14 @@ static enum mt_status find_outside_memory(struct mt_finding_search *search)
 
     if (!driver || !driver->has_then || driver->then.bytes < driver->then.framework_bytes)
         return MT_OK;
-    bytes = driver->then.bytes - driver->then.framework_bytes;
+    uint64_t bytes = driver->then.bytes - driver->then.framework_bytes;
     if (!mt_finding_matters(bytes, driver->then.bytes))
         return MT_OK;
     for (i = 0; i < driver->owner_count && i < NAMED_OWNERS; i++)
         evidence[i] = owner_evidence(arena, driver, &driver->owners[i]);
     finding.evidence_count = i;
     finding.bytes = bytes;
-    largest = largest_library(arena, driver);
+    const char *largest = largest_library(arena, driver);
     finding.title = mt_arena_printf(
         arena,
         "%s is outside the framework at its peak, of %s that the process took from the driver%s",

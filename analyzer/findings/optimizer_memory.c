@@ -105,9 +105,8 @@ static const struct mt_idle_use *idle_at_peak(const struct mt_finding_search *se
     const struct mt_device_report *device = search->device;
     const struct mt_phase *phases = search->analysis->report->phases;
     const uint64_t peak = device->allocated_peak.event;
-    uint32_t i;
 
-    for (i = 0; i < device->idle_count; i++) {
+    for (uint32_t i = 0; i < device->idle_count; i++) {
         const struct mt_idle_use *idle = &device->idle[i];
         const struct mt_phase *phase = &phases[idle->phase];
         if (idle->role == MT_ROLE_OPTIMIZER_STATE && peak >= phase->begin_event &&
@@ -128,9 +127,8 @@ static uint64_t least_peak(const struct look_idle_state *look)
     const struct mt_device_report *device = look->search->device;
     uint64_t least = 0;
     bool stepped = false;
-    uint32_t i;
 
-    for (i = 0; i < look->phases->count; i++) {
+    for (uint32_t i = 0; i < look->phases->count; i++) {
         uint64_t peak = device->phase_uses[i].peak.allocated;
         if (look->phases->phases[i].is_step || !look->search->analysis->report->main_phase[i])
             continue;
@@ -156,10 +154,9 @@ static bool may_pay(struct look_idle_state *look)
 static void note_aways(struct look_idle_state *look)
 {
     uint64_t over = 0, backward = 0;
-    uint32_t i;
 
     look->aways = mt_arena_array(look->arena, (size_t)look->phases->count + 1, sizeof *look->aways);
-    for (i = 0; i < look->phases->count; i++) {
+    for (uint32_t i = 0; i < look->phases->count; i++) {
         const struct mt_phase *phase = &look->phases->phases[i];
         if (look->phases->facts[i].kind == MT_PHASE_BACKWARD)
             backward = phase->begin_event;
@@ -181,10 +178,8 @@ MT_DEFINE_POINTER_ORDER(by_birth, struct mt_life, MT_ASCENDING(birth_event))
 
 static void gather_state(struct look_idle_state *look, const struct mt_lives *lives)
 {
-    uint32_t i;
-
     look->state = mt_arena_array(look->arena, (size_t)lives->count + 1, sizeof *look->state);
-    for (i = 0; i < lives->count; i++)
+    for (uint32_t i = 0; i < lives->count; i++)
         if (lives->lives[i].role == MT_ROLE_OPTIMIZER_STATE)
             look->state[look->state_count++] = &lives->lives[i];
     if (look->state_count)
@@ -196,9 +191,8 @@ static void send_away(struct look_idle_state *look, const struct away *away)
 {
     const uint16_t device = look->search->device->device;
     uint64_t bytes = 0;
-    uint32_t i;
 
-    for (i = 0; i < look->state_count; i++) {
+    for (uint32_t i = 0; i < look->state_count; i++) {
         if (!is_away(look->state[i], away))
             continue;
         bytes += look->state[i]->requested_bytes;
@@ -212,7 +206,6 @@ static void send_away(struct look_idle_state *look, const struct away *away)
 static enum mt_status replay_idle_state(struct look_idle_state *look)
 {
     const struct mt_lives *lives;
-    uint32_t i;
 
     mt_finding_lives(look->search, &lives);
     if (lives->too_many)
@@ -221,7 +214,7 @@ static enum mt_status replay_idle_state(struct look_idle_state *look)
     note_aways(look);
     if ((uint64_t)look->state_count * look->away_count > MAX_MOVES)
         return MT_OK;
-    for (i = 0; i < look->away_count; i++)
+    for (uint32_t i = 0; i < look->away_count; i++)
         send_away(look, &look->aways[i]);
     return look->moved_bytes ? mt_retime_replay(&look->retime, look->search, &look->after) : MT_OK;
 }
@@ -346,11 +339,11 @@ struct look_foreach_peak {
 static void look_at_peak(struct look_foreach_peak *look)
 {
     const struct mt_device_report *device = look->search->device;
-    uint32_t i, stack = MT_NO_ID;
+    uint32_t stack = MT_NO_ID;
 
     look->search->scope = (struct mt_finding_scope){
         .roles = 1u << MT_ROLE_TEMPORARIES, .stacks = look->foreach, .marks = 1u << 1};
-    for (i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
+    for (uint32_t i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
 
         if (holding->role != MT_ROLE_TEMPORARIES || !mt_stack_mark(look->foreach, holding->stack))
@@ -434,10 +427,9 @@ static enum mt_status read_all(struct look_foreach_peak *look)
     const size_t stacks = (size_t)look->symbols->stack_count + 1;
     struct reading reading = {.look = look,
                               .alive_bytes = mt_memory_zeroed(stacks, sizeof *reading.alive_bytes)};
-    enum mt_status status;
 
     mt_alloc_log_rewind(&analysis->survey.log);
-    status = mt_read_again_events(analysis, &reading, on_event);
+    enum mt_status status = mt_read_again_events(analysis, &reading, on_event);
     if (status == MT_OK && reading.longest_bytes)
         look->lists = (uint32_t)mt_min_u64(
             (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MAX_LISTS);
@@ -453,13 +445,12 @@ static void make_for_a_moment(const struct look_foreach_peak *look, struct mt_re
     const uint16_t device = look->search->device->device;
     const uint64_t then = made->birth_event + 1;
     struct mt_life copy = *made;
-    uint32_t i;
 
-    for (i = 1; i < count; i++) {
+    for (uint32_t i = 1; i < count; i++) {
         copy.addr = COPY_ADDRESSES + i;
         mt_retime_alloc(retime, device, then, &copy);
     }
-    for (i = 1; i < count; i++) {
+    for (uint32_t i = 1; i < count; i++) {
         copy.addr = COPY_ADDRESSES + i;
         mt_retime_free(retime, device, then, &copy);
     }
@@ -471,9 +462,8 @@ static enum mt_status replay_with(struct look_foreach_peak *look, uint32_t count
 {
     struct mt_retime retime = {0};
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; i < look->made_count; i++)
+    for (size_t i = 0; i < look->made_count; i++)
         make_for_a_moment(look, &retime, &look->made[i], count);
     status = mt_retime_replay(&retime, look->search, peaks);
     mt_retime_release(&retime);
@@ -495,9 +485,7 @@ static enum mt_status replay_foreach_peak(struct look_foreach_peak *look)
 
 static bool is_fused(const struct look_foreach_peak *look)
 {
-    size_t i;
-
-    for (i = 0; i < MT_ARRAY_LEN(has_fused); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(has_fused); i++)
         if (strcmp(look->function, has_fused[i]) == 0)
             return true;
     return false;
@@ -601,14 +589,13 @@ static enum mt_status find_foreach_peak(struct mt_finding_search *search)
     const uint64_t peak = search->device->allocated_peak.bytes;
     struct look_foreach_peak look = {.search = search,
                                      .symbols = &search->analysis->source->symbols};
-    enum mt_status status;
 
     mt_stack_marks_make(&search->marks->foreach, look.symbols, makes_lists);
     look.foreach = &search->marks->foreach;
     look_at_peak(&look);
     if (!mt_finding_matters(look.bytes, peak) || look.bytes < peak / FOREACH_PEAK_MIN_SHARE)
         return MT_OK;
-    status = replay_foreach_peak(&look);
+    enum mt_status status = replay_foreach_peak(&look);
     if (status == MT_OK)
         say_foreach_peak(&look);
     free(look.made);

@@ -124,7 +124,6 @@ static enum mt_status find_kv_cache(struct mt_finding_search *search)
     const char *evidence[1];
     char n[3][MT_UNITS_TEXT];
     const struct mt_symbols *symbols = &search->analysis->source->symbols;
-    bool has_room, is_vllm, is_sglang;
     struct mt_finding finding = {.id = "kv-cache",
                                  .severity = "info",
                                  .bytes = bytes,
@@ -133,9 +132,9 @@ static enum mt_status find_kv_cache(struct mt_finding_search *search)
 
     if (!parts || parts->died || bytes < peak / CACHE_MIN_SHARE || !mt_finding_matters(bytes, peak))
         return MT_OK;
-    is_vllm = mt_file_is_in_frames(symbols, "vllm/");
-    is_sglang = !is_vllm && mt_file_is_in_frames(symbols, "sglang/");
-    has_room = mt_finding_matters(parts->spare_bytes, parts->total_bytes);
+    bool is_vllm = mt_file_is_in_frames(symbols, "vllm/");
+    bool is_sglang = !is_vllm && mt_file_is_in_frames(symbols, "sglang/");
+    bool has_room = mt_finding_matters(parts->spare_bytes, parts->total_bytes);
     finding.title =
         !parts->spare_bytes
             ? mt_arena_printf(arena, "The KV cache of %s is as large as it can be",

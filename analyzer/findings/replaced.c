@@ -36,10 +36,9 @@ MT_DEFINE_ORDER(by_line, struct mt_life, MT_ASCENDING(end_step) || MT_ASCENDING(
 static void take_lives(struct look *look)
 {
     const struct mt_lives *lives = look->question->lives;
-    uint32_t i;
 
     look->lives = mt_memory_zeroed((size_t)lives->count + 1, sizeof *look->lives);
-    for (i = 0; i < lives->count; i++) {
+    for (uint32_t i = 0; i < lives->count; i++) {
         struct mt_life life = lives->lives[i];
         if (life.end_step != life.birth_step + 1 || life.birth_step >= look->question->end ||
             life.stack == MT_NO_ID || life.role == MT_ROLE_WORKSPACE)
@@ -55,9 +54,8 @@ static void take_lives(struct look *look)
 static uint64_t bytes_of_step(const struct chain *chain, uint32_t step)
 {
     uint64_t bytes = 0;
-    uint32_t i;
 
-    for (i = 0; i < chain->count; i++)
+    for (uint32_t i = 0; i < chain->count; i++)
         if (chain->lives[i].birth_step == step)
             bytes += chain->lives[i].bytes;
     return bytes;
@@ -68,10 +66,10 @@ static bool rises(const struct look *look, struct chain *chain)
 {
     const uint32_t first = look->question->begin - 1;
     uint64_t last = 0, change = 0;
-    uint32_t step, i = 0;
+    uint32_t i = 0;
 
     chain->even = true;
-    for (step = first; step < look->question->end; step++) {
+    for (uint32_t step = first; step < look->question->end; step++) {
         uint64_t bytes = 0;
         for (; i < chain->count && chain->lives[i].birth_step <= step; i++)
             bytes += chain->lives[i].birth_step == step ? chain->lives[i].bytes : 0;
@@ -105,9 +103,9 @@ static void add_chain(struct look *look, const struct chain *chain)
 
 static void find_chains(struct look *look)
 {
-    uint32_t i, begin = 0;
+    uint32_t begin = 0;
 
-    for (i = 1; i <= look->life_count; i++) {
+    for (uint32_t i = 1; i <= look->life_count; i++) {
         struct chain chain = {look->lives + begin, i - begin, look->lives[begin].end_step,
                               UINT32_MAX, false};
         if (i < look->life_count && look->lives[i].end_step == chain.frame)
@@ -153,13 +151,12 @@ static void one_less(struct mt_map *sizes, uint64_t bytes)
 static void enter_steps(struct reading *reading, uint64_t event)
 {
     const struct mt_lives *lives = reading->look->question->lives;
-    size_t i;
 
     if (reading->step == lives->step_count || event < lives->begins[reading->step])
         return;
     while (reading->step < lives->step_count && event >= lives->begins[reading->step])
         reading->step++;
-    for (i = 0; i < reading->live_count; i++)
+    for (size_t i = 0; i < reading->live_count; i++)
         reading->live[i].is_of_step = false;
     mt_map_release(&reading->sizes);
 }
@@ -185,13 +182,12 @@ static void end_block(struct reading *reading, uint64_t addr)
 static uint32_t parts_of(const struct reading *reading, uint32_t chain, uint64_t bytes)
 {
     const struct mt_map *line = &reading->line_sizes[chain];
-    uint32_t parts = 0, n;
-    size_t i;
+    uint32_t parts = 0;
 
-    for (i = 0; line->slots && i <= line->mask; i++) {
+    for (size_t i = 0; line->slots && i <= line->mask; i++) {
         if (line->slots[i].value == MT_MAP_NONE || line->slots[i].key >= bytes)
             continue;
-        for (n = 1; n <= MAX_PARTS; n++)
+        for (uint32_t n = 1; n <= MAX_PARTS; n++)
             if (mt_map_get(&reading->sizes, n * (bytes - line->slots[i].key)) != MT_MAP_NONE)
                 parts |= 1u << n;
     }
@@ -253,11 +249,10 @@ static enum mt_status see_how_they_are_made(struct look *look)
 {
     struct reading reading = {.look = look};
     enum mt_status status = mt_read_again_events(look->analysis, &reading, on_event);
-    size_t i;
 
     mt_map_release(&reading.slots);
     mt_map_release(&reading.sizes);
-    for (i = 0; i < MT_MAX_REPLACED; i++)
+    for (size_t i = 0; i < MT_MAX_REPLACED; i++)
         mt_map_release(&reading.line_sizes[i]);
     free(reading.live);
     return status;
@@ -271,9 +266,9 @@ static struct mt_replaced replaced_of(const struct look *look, const struct chai
                                 .even = chain->even,
                                 .old_bytes = bytes_of_step(chain, look->question->begin - 1),
                                 .new_bytes = bytes_of_step(chain, look->question->end - 1)};
-    uint32_t i, last = MT_NO_ID;
+    uint32_t last = MT_NO_ID;
 
-    for (i = 0; i < chain->count; i++) {
+    for (uint32_t i = 0; i < chain->count; i++) {
         const struct mt_life *life = &chain->lives[i];
         if (i && life->birth_step > chain->lives[i - 1].birth_step + 1)
             found.first_step = life->birth_step;
@@ -293,16 +288,15 @@ enum mt_status mt_replaced_find(struct mt_analysis *analysis,
     struct look look = {.analysis = analysis, .question = question};
     enum mt_status status = MT_OK;
     uint64_t bytes = 0;
-    uint32_t i;
 
     take_lives(&look);
     *count = 0;
     find_chains(&look);
-    for (i = 0; i < look.chain_count; i++)
+    for (uint32_t i = 0; i < look.chain_count; i++)
         bytes += growth_of(&look, &look.chains[i]);
     if (look.chain_count && bytes >= question->least_bytes) {
         status = see_how_they_are_made(&look);
-        for (i = 0; status == MT_OK && i < look.chain_count; i++)
+        for (uint32_t i = 0; status == MT_OK && i < look.chain_count; i++)
             if (look.chains[i].parts)
                 lines[(*count)++] = replaced_of(&look, &look.chains[i]);
     }

@@ -58,11 +58,10 @@ static void take_slot(struct level *level, uint32_t *slot)
 static void end_block(struct level *level, uint64_t addr)
 {
     const uint32_t slot = mt_map_take(&level->slots, addr);
-    struct live *live;
 
     if (slot == MT_MAP_NONE)
         return;
-    live = &level->live[slot];
+    struct live *live = &level->live[slot];
     level->now_bytes -= live->bytes;
     for (uint32_t i = 0; i < level->mark_count; i++)
         if (live->groups >> i & 1)
@@ -299,13 +298,12 @@ void mt_findings_rank(struct mt_arena *arena, struct mt_device_report *device)
     uint32_t before = 0;
 
     for (uint32_t i = 0; i < device->finding_count; i++) {
-        struct mt_finding chosen;
         uint32_t at = i;
 
         for (uint32_t j = i + 1; j < device->finding_count; j++)
             if (is_before(device, &device->findings[j], &device->findings[at], before))
                 at = j;
-        chosen = device->findings[at];
+        struct mt_finding chosen = device->findings[at];
         memmove(device->findings + i + 1, device->findings + i,
                 (at - i) * sizeof *device->findings);
         chosen.counted_before_bytes = shared_bytes(device, &chosen, before);

@@ -60,15 +60,13 @@ static void on_alloc(struct reading *reading, const struct mt_event *event)
 
 static void on_free(struct reading *reading, const struct mt_event *event)
 {
-    uint32_t slot;
-
     if (event->device != reading->search->device->device)
         return;
     if (event->kind == MT_EVENT_FREE_COMPLETED) {
         end_block(reading, event->addr);
         return;
     }
-    slot = mt_map_get(&reading->slots, event->addr);
+    uint32_t slot = mt_map_get(&reading->slots, event->addr);
     if (slot != MT_MAP_NONE)
         reading->blocks[slot].waits = true;
 }
@@ -97,12 +95,11 @@ static struct waiting_line largest(const struct reading *reading)
 
     for (size_t i = 0; i < reading->count; i++) {
         const struct waiting_block *block = &reading->blocks[i];
-        uint32_t frame, id;
 
         if (!block->waits)
             continue;
-        frame = mt_site_table_site(sites, block->stack);
-        id = mt_map_get(&ids, frame);
+        uint32_t frame = mt_site_table_site(sites, block->stack);
+        uint32_t id = mt_map_get(&ids, frame);
         if (id == MT_MAP_NONE) {
             mt_grow_to(&lines, &capacity, (size_t)count + 1, sizeof *lines);
             mt_map_put(&ids, frame, count);
@@ -167,14 +164,13 @@ static enum mt_status find(struct mt_finding_search *search)
     struct reading reading = {
         .search = search, .until_event = peak->event, .log = &analysis->survey.log};
     struct waiting_line line;
-    enum mt_status status;
 
     if (analysis->report->what_if || !header->has_free_requested || !header->has_free_completed ||
         analysis->report->integrity.events_dropped || peak->then.active <= peak->then.allocated ||
         !mt_finding_matters(peak->then.active - peak->then.allocated, peak->then.active))
         return MT_OK;
     mt_alloc_log_rewind(reading.log);
-    status = mt_read_again_events(analysis, &reading, on_event);
+    enum mt_status status = mt_read_again_events(analysis, &reading, on_event);
     if (status == MT_OK) {
         line = largest(&reading);
         if (line.stack != MT_NO_ID)

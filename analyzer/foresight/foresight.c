@@ -55,9 +55,7 @@ static const struct {
 /* Number of the key that the text begins with, MT_ARRAY_LEN(keys) if none. */
 static size_t key_at(const char *text)
 {
-    size_t i;
-
-    for (i = 0; i < MT_ARRAY_LEN(keys); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(keys); i++)
         if (strncmp(text, keys[i].text, strlen(keys[i].text)) == 0)
             return i;
     return MT_ARRAY_LEN(keys);
@@ -116,12 +114,10 @@ static enum mt_status read_size(struct condition *condition, const char *sign, c
 static enum mt_status read_condition(struct mt_request_selector *selector, size_t key,
                                      const char *value, struct mt_error *error)
 {
-    struct condition *condition;
-
     if (selector->count == MAX_CONDITIONS)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %d conditions",
                        MAX_CONDITIONS);
-    condition = &selector->conditions[selector->count++];
+    struct condition *condition = &selector->conditions[selector->count++];
     condition->kind = keys[key].kind;
     if (condition->kind == SIZE)
         return read_size(condition, keys[key].text + strlen("size"), value, error);
@@ -136,13 +132,13 @@ static enum mt_status parse(struct mt_request_selector *selector, char *text,
     bool more = true;
 
     while (status == MT_OK && more) {
-        size_t key = key_at(text), length;
+        size_t key = key_at(text);
         if (key == MT_ARRAY_LEN(keys))
             return mt_fail(
                 error, MT_ERR_USAGE, MT_NO_OFFSET,
                 "'%.80s' is not a condition such as site=~REGEX, phase=~REGEX, size>=20MiB", text);
         text += strlen(keys[key].text);
-        length = value_length(text);
+        size_t length = value_length(text);
         more = text[length] == ',';
         text[length] = '\0';
         status = read_condition(selector, key, text, error);
@@ -156,10 +152,9 @@ enum mt_status mt_request_selector_new(const char *text, struct mt_request_selec
 {
     struct mt_request_selector *self = mt_memory_zeroed(1, sizeof *self);
     char *copy = mt_memory_text(text);
-    enum mt_status status;
 
     *selector = NULL;
-    status = parse(self, copy, error);
+    enum mt_status status = parse(self, copy, error);
     free(copy);
     if (status == MT_OK)
         *selector = self;
@@ -170,11 +165,9 @@ enum mt_status mt_request_selector_new(const char *text, struct mt_request_selec
 
 void mt_request_selector_free(struct mt_request_selector *selector)
 {
-    size_t i;
-
     if (!selector)
         return;
-    for (i = 0; i < selector->count; i++) {
+    for (size_t i = 0; i < selector->count; i++) {
         struct condition *condition = &selector->conditions[i];
         if (condition->compiled)
             regfree(&condition->regex);
@@ -189,9 +182,7 @@ void mt_request_selector_free(struct mt_request_selector *selector)
 /* Whether it has a condition on phases. */
 static bool request_selector_wants_phase(const struct mt_request_selector *selector)
 {
-    size_t i;
-
-    for (i = 0; i < selector->count; i++)
+    for (size_t i = 0; i < selector->count; i++)
         if (selector->conditions[i].kind == PHASE)
             return true;
     return false;
@@ -210,10 +201,8 @@ static void make_room(struct answers *answers, size_t count)
  * failure. */
 static bool has(struct condition *condition, const char *text)
 {
-    int code;
-
     errno = 0;
-    code = regexec(&condition->regex, text, 0, NULL, 0);
+    int code = regexec(&condition->regex, text, 0, NULL, 0);
     if (code == REG_ESPACE || (code != 0 && errno == ENOMEM))
         mt_memory_end();
     return code == 0;
@@ -279,10 +268,8 @@ void mt_request_selector_match(struct mt_request_selector *selector,
                                const struct mt_symbols *symbols,
                                const struct mt_request_facts *facts, bool *matches)
 {
-    size_t i;
-
     *matches = true;
-    for (i = 0; *matches && i < selector->count; i++) {
+    for (size_t i = 0; *matches && i < selector->count; i++) {
         struct condition *condition = &selector->conditions[i];
         if (condition->kind == SITE)
             stack_matches(selector, condition, symbols, facts->event->stack, matches);
@@ -322,11 +309,9 @@ const char *mt_pool_routes_text(const char *policy)
 
 const char *mt_pool_routes_next(const char **text, size_t *length)
 {
-    const char *begin;
-
     if (!**text)
         return NULL;
-    begin = *text + sizeof SEPARATOR - 1;
+    const char *begin = *text + sizeof SEPARATOR - 1;
     *text = mt_pool_routes_text(begin);
     *length = (size_t)(*text - begin);
     return begin;
@@ -337,7 +322,6 @@ static enum mt_status add_selector(struct builder *builder, const char *text, si
 {
     uint32_t pool = builder->routes->pool_count;
     struct mt_error why;
-    enum mt_status status;
 
     if (pool == MT_MAX_POLICY_POOLS)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %d pools",
@@ -346,7 +330,7 @@ static enum mt_status add_selector(struct builder *builder, const char *text, si
     mt_buf_add(&builder->texts, text, length);
     mt_buf_add(&builder->texts, "", 1);
     text = builder->texts.data + builder->text_at[pool];
-    status = mt_request_selector_new(text, &builder->selectors[pool], &why);
+    enum mt_status status = mt_request_selector_new(text, &builder->selectors[pool], &why);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "pool '%.80s': %s", text, why.text);
     builder->wants_phases =
@@ -382,7 +366,6 @@ static void route(struct builder *builder, const struct mt_event *event)
     struct mt_request_facts facts = {event, NULL, 0};
     int32_t phase = MT_NO_PHASE;
     bool is_taken = false;
-    uint32_t i;
 
     if (builder->wants_phases)
         phase = mt_phases_current(&builder->phases, event->thread);
@@ -390,7 +373,7 @@ static void route(struct builder *builder, const struct mt_event *event)
         facts.phase = (uint32_t)phase;
         facts.phase_path = builder->phases.phases[phase].path;
     }
-    for (i = 0; i < builder->routes->pool_count; i++) {
+    for (uint32_t i = 0; i < builder->routes->pool_count; i++) {
         bool matches;
         mt_request_selector_match(builder->selectors[i], &builder->source->symbols, &facts,
                                   &matches);
@@ -437,9 +420,7 @@ static enum mt_status read_source(struct builder *builder, struct mt_error *erro
 /* A pool without requests is a mistake in its selector. */
 static enum mt_status check(const struct builder *builder, struct mt_error *error)
 {
-    uint32_t i;
-
-    for (i = 0; i < builder->routes->pool_count; i++) {
+    for (uint32_t i = 0; i < builder->routes->pool_count; i++) {
         const char *text = builder->texts.data + builder->text_at[i];
         if (builder->meant[i])
             continue;
@@ -482,15 +463,13 @@ static enum mt_status pool_routes_make(struct mt_source *source, const char *tex
                                        struct mt_pool_routes *routes, struct mt_error *error)
 {
     struct builder builder = {.source = source, .routes = routes};
-    enum mt_status status;
-    uint32_t i;
 
     memset(routes, 0, sizeof *routes);
     if (!*text)
         return MT_OK;
     mt_phases_init(&builder.phases, &builder.arena, &source->symbols);
-    status = make(&builder, text, error);
-    for (i = 0; i < MT_MAX_POLICY_POOLS; i++)
+    enum mt_status status = make(&builder, text, error);
+    for (uint32_t i = 0; i < MT_MAX_POLICY_POOLS; i++)
         mt_request_selector_free(builder.selectors[i]);
     mt_buf_release(&builder.texts);
     mt_phases_release(&builder.phases);
@@ -502,12 +481,12 @@ static enum mt_status pool_routes_make(struct mt_source *source, const char *tex
 
 static enum mt_status no_such_policy(const char *name, size_t length, struct mt_error *error)
 {
-    const char *names[MAX_POLICIES], *near;
+    const char *names[MAX_POLICIES];
     size_t count = 0;
 
     for (; mt_policies[count] && count < MAX_POLICIES; count++)
         names[count] = mt_policies[count]->name;
-    near = mt_did_you_mean_part(name, length, names, count);
+    const char *near = mt_did_you_mean_part(name, length, names, count);
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                    "there is no such policy; %s%s%s'memtrace replay --policies' lists all",
                    near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
@@ -516,17 +495,14 @@ static enum mt_status no_such_policy(const char *name, size_t length, struct mt_
 enum mt_status mt_policy_text_parse(const char *text, struct mt_policy_text *policy,
                                     struct mt_error *error)
 {
-    const char *colon;
-    size_t length;
-
     memset(policy, 0, sizeof *policy);
     policy->pools = mt_pool_routes_text(text);
     if (strlen(text) >= sizeof policy->head)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %zu characters",
                        sizeof policy->head - 1);
     memcpy(policy->head, text, (size_t)(policy->pools - text));
-    colon = strchr(policy->head, ':');
-    length = colon ? (size_t)(colon - policy->head) : strlen(policy->head);
+    const char *colon = strchr(policy->head, ':');
+    size_t length = colon ? (size_t)(colon - policy->head) : strlen(policy->head);
     policy->ops = mt_policy_find(policy->head, length);
     policy->options = colon ? colon + 1 : NULL;
     if (!policy->ops && strpbrk(policy->head, ":=")) {

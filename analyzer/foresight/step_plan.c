@@ -108,10 +108,9 @@ static enum mt_status read_source(struct planner *planner)
     uint64_t last_t_ns = 0, last_seq = 0;
     struct mt_event_batch batch;
     enum mt_status status;
-    size_t i;
 
     while ((status = mt_source_next(planner->source, &batch, planner->error)) == MT_OK)
-        for (i = 0; i < batch.count; i++) {
+        for (size_t i = 0; i < batch.count; i++) {
             look_at(planner, &batch.events[i]);
             last_t_ns = batch.events[i].t_ns;
             last_seq = batch.events[i].seq;
@@ -127,10 +126,9 @@ static void collect_steps(struct planner *planner)
 {
     const struct mt_phases *phases = &planner->phases;
     uint64_t end = 0;
-    uint32_t i;
 
     planner->steps = mt_memory_zeroed((size_t)phases->count + 1, sizeof *planner->steps);
-    for (i = 0; i < phases->count; i++) {
+    for (uint32_t i = 0; i < phases->count; i++) {
         const struct mt_phase *phase = &phases->phases[i];
         if (!phase->is_step || phase->begin_event < end || phase->end_event <= phase->begin_event)
             continue;
@@ -145,14 +143,13 @@ static uint32_t main_stream(const struct planner *planner, uint16_t device)
 {
     uint32_t best = 0, count = planner->source->symbols.stream_count;
     uint64_t *bytes = mt_memory_zeroed((size_t)count + 1, sizeof *bytes);
-    size_t i;
 
-    for (i = 0; i < planner->request_count; i++) {
+    for (size_t i = 0; i < planner->request_count; i++) {
         const struct request *request = &planner->requests[i];
         if (request->device == device && !request->is_private && request->stream < count)
             bytes[request->stream] += request->bytes;
     }
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         best = bytes[i] > bytes[best] ? (uint32_t)i : best;
     free(bytes);
     return best;
@@ -161,15 +158,15 @@ static uint32_t main_stream(const struct planner *planner, uint16_t device)
 static void list_requests(struct planner *planner, uint16_t device)
 {
     uint32_t stream = main_stream(planner, device);
-    size_t i, at = 0;
+    size_t at = 0;
 
     planner->list_count = 0;
-    for (i = 0; i < planner->request_count; i++) {
+    for (size_t i = 0; i < planner->request_count; i++) {
         const struct request *request = &planner->requests[i];
         if (request->device == device && !request->is_private && request->stream == stream)
             planner->list[planner->list_count++] = i;
     }
-    for (i = 0; i < planner->step_count; i++) {
+    for (size_t i = 0; i < planner->step_count; i++) {
         struct step *step = &planner->steps[i];
         step->hash = step->bytes = 0;
         while (at < planner->list_count && planner->requests[planner->list[at]].seq < step->begin)
@@ -191,18 +188,17 @@ MT_DEFINE_POINTER_ORDER(by_hash, struct step, MT_ASCENDING(hash) || MT_ASCENDING
 static void repeating_step(const struct planner *planner, const struct step **repeating)
 {
     const struct step **sorted = mt_memory_zeroed(planner->step_count + 1, sizeof *sorted);
-    size_t i, begin = 0;
+    size_t begin = 0;
     uint64_t most = 0;
 
     *repeating = NULL;
-    for (i = 0; i < planner->step_count; i++)
+    for (size_t i = 0; i < planner->step_count; i++)
         sorted[i] = &planner->steps[i];
     qsort(sorted, planner->step_count, sizeof *sorted, by_hash);
-    for (i = 0; i < planner->step_count; i++) {
-        uint64_t count;
+    for (size_t i = 0; i < planner->step_count; i++) {
         if (sorted[begin]->hash != sorted[i]->hash)
             begin = i;
-        count = i + 1 - begin;
+        uint64_t count = i + 1 - begin;
         if (count < 2 || !sorted[i]->bytes || sorted[i]->bytes * count <= most)
             continue;
         most = sorted[i]->bytes * count;
@@ -219,12 +215,11 @@ static void place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
     uint64_t *addresses = mt_memory_new((buffers->count + 1) * sizeof *addresses);
     struct mt_improver improver = {0};
     struct mt_draft draft = {0};
-    size_t i;
 
     mt_instance_build(buffers, &instance);
     mt_improver_init(&improver, &instance, &draft, addresses);
     mt_improver_construct(&improver, instance.bound, MT_NO_DEADLINE);
-    for (i = 0; i < buffers->count; i++) {
+    for (size_t i = 0; i < buffers->count; i++) {
         plan->entries[entry_of[i]].offset = addresses[i];
         MT_ASSERT(entry_of[i] < plan->entry_count);
         MT_ASSERT(addresses[i] + plan->entries[entry_of[i]].bytes <= improver.height);
@@ -263,9 +258,7 @@ static uint32_t end_place(const struct planner *planner, const struct step *step
 static void heed_step(const struct planner *planner, const struct step *step,
                       const struct mt_device_plan *plan, uint32_t *ends)
 {
-    uint32_t i;
-
-    for (i = 0; i < plan->entry_count; i++) {
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct request *request = &planner->requests[planner->list[step->first + i]];
         uint32_t end = end_place(planner, step, request);
         ends[i] = ends[i] && end ? (end > ends[i] ? end : ends[i]) : 0;
@@ -274,11 +267,9 @@ static void heed_step(const struct planner *planner, const struct step *step,
 
 static bool is_equal(const struct planner *planner, const struct step *a, const struct step *b)
 {
-    size_t i;
-
     if (a->hash != b->hash || a->last - a->first != b->last - b->first)
         return false;
-    for (i = 0; i < a->last - a->first; i++)
+    for (size_t i = 0; i < a->last - a->first; i++)
         if (planner->requests[planner->list[a->first + i]].bytes !=
             planner->requests[planner->list[b->first + i]].bytes)
             return false;
@@ -290,9 +281,8 @@ static enum mt_status plan_entries(const struct planner *planner, struct mt_devi
 {
     struct mt_buffers buffers = {0};
     enum mt_status status = MT_OK;
-    uint32_t i;
 
-    for (i = 0; status == MT_OK && i < plan->entry_count; i++) {
+    for (uint32_t i = 0; status == MT_OK && i < plan->entry_count; i++) {
         const struct mt_buffer buffer = {2 * (uint64_t)i + 1, 2 * (uint64_t)ends[i],
                                          plan->entries[i].bytes};
         if (!ends[i])
@@ -309,26 +299,25 @@ static enum mt_status plan_entries(const struct planner *planner, struct mt_devi
 static enum mt_status plan_step(const struct planner *planner, const struct step *step,
                                 struct mt_device_plan *plan)
 {
-    size_t count = step->last - step->first, i;
+    size_t count = step->last - step->first;
     uint32_t *entry_of = mt_memory_zeroed(count + 1, sizeof *entry_of);
     uint32_t *ends = mt_memory_new((count + 1) * sizeof *ends);
-    enum mt_status status;
 
     plan->entries = mt_memory_zeroed(count + 1, sizeof *plan->entries);
     plan->entry_count = (uint32_t)count;
     plan->share.equal_steps = 0;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct request *request = &planner->requests[planner->list[step->first + i]];
         plan->entries[i] = (struct mt_plan_entry){request->bytes, MT_NOT_PLANNED};
         ends[i] = 1; /* grows */
     }
-    for (i = 0; i < planner->step_count; i++) {
+    for (size_t i = 0; i < planner->step_count; i++) {
         if (!is_equal(planner, &planner->steps[i], step))
             continue;
         heed_step(planner, &planner->steps[i], plan, ends);
         plan->share.equal_steps++;
     }
-    status = plan_entries(planner, plan, ends, entry_of);
+    enum mt_status status = plan_entries(planner, plan, ends, entry_of);
     free(entry_of);
     free(ends);
     return status;
@@ -348,9 +337,8 @@ static void match_step(const struct planner *planner, const struct step *step,
                        const struct mt_device_plan *plan)
 {
     uint32_t at = 0, entry;
-    size_t i;
 
-    for (i = step->first; i < step->last; i++) {
+    for (size_t i = step->first; i < step->last; i++) {
         const struct request *request = &planner->requests[planner->list[i]];
         for (entry = at; entry < plan->entry_count && entry - at < WINDOW; entry++)
             if (plan->entries[entry].bytes == request->bytes)
@@ -367,21 +355,19 @@ static enum mt_status plan_device(struct planner *planner, uint16_t device)
 {
     struct mt_device_plan *plan = &planner->plan->devices[device];
     const struct step *step;
-    enum mt_status status;
-    size_t i;
 
     list_requests(planner, device);
     plan->share.steps = (uint32_t)planner->step_count;
     repeating_step(planner, &step);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     if (!step)
         return MT_OK;
-    for (i = 0; i < planner->request_count; i++) {
+    for (size_t i = 0; i < planner->request_count; i++) {
         const struct request *request = &planner->requests[i];
         plan->share.requests += request->device == device;
     }
     status = plan_step(planner, step, plan);
-    for (i = 0; status == MT_OK && plan->planned_count && i < planner->step_count; i++)
+    for (size_t i = 0; status == MT_OK && plan->planned_count && i < planner->step_count; i++)
         match_step(planner, &planner->steps[i], plan);
     return status;
 }
@@ -390,10 +376,9 @@ static enum mt_status plan_all(struct planner *planner)
 {
     bool has_plan = false;
     enum mt_status status = MT_OK;
-    uint16_t device;
 
     planner->list = mt_memory_zeroed(planner->request_count + 1, sizeof *planner->list);
-    for (device = 0; status == MT_OK && device < MT_PLAN_DEVICES; device++) {
+    for (uint16_t device = 0; status == MT_OK && device < MT_PLAN_DEVICES; device++) {
         status = plan_device(planner, device);
         has_plan = has_plan || planner->plan->devices[device].planned_count;
     }
@@ -411,11 +396,10 @@ enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *
                                  struct mt_error *error)
 {
     struct planner planner = {.source = source, .plan = plan, .error = error};
-    enum mt_status status;
 
     memset(plan, 0, sizeof *plan);
     mt_phases_init(&planner.phases, &planner.arena, &source->symbols);
-    status = mt_inferred_phases_insert(source, error);
+    enum mt_status status = mt_inferred_phases_insert(source, error);
     if (status == MT_OK)
         status = read_source(&planner);
     if (status == MT_OK)
@@ -435,9 +419,7 @@ enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *
 
 void mt_step_plan_release(struct mt_step_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < MT_PLAN_DEVICES; i++)
+    for (size_t i = 0; i < MT_PLAN_DEVICES; i++)
         free(plan->devices[i].entries);
     free(plan->of_event);
     memset(plan, 0, sizeof *plan);

@@ -186,10 +186,9 @@ static void change_rows(struct mt_address_builder *builder, const struct place *
     while (offset < end) {
         uint64_t row = offset / per_row, part = mt_min_u64(end, (row + 1) * per_row) - offset;
         struct mt_mosaic_change change = {0, (uint8_t)role, take ? -(int64_t)part : (int64_t)part};
-        struct mt_mosaic_row *now;
 
         change.row = place->out.rows[row];
-        now = &builder->rows.rows[change.row];
+        struct mt_mosaic_row *now = &builder->rows.rows[change.row];
         if (role == MT_ROLE_COUNT) {
             if (take && now->reserved < part) /* was never reserved: damaged input */
                 change.bytes = -(int64_t)now->reserved;
@@ -292,7 +291,6 @@ static void on_segment_alloc(struct mt_address_builder *builder, const struct mt
 {
     const struct place nothing = {.out.row_count = 0};
     uint32_t index = take_free(builder, event->size_bytes);
-    struct place *place;
 
     if (index == NOWHERE && (!has_rows(builder, &nothing, event->size_bytes) ||
                              builder->place_count == MT_ADDRESS_ROWS)) {
@@ -301,7 +299,7 @@ static void on_segment_alloc(struct mt_address_builder *builder, const struct mt
     }
     if (index == NOWHERE)
         new_place(builder, event, false, &index);
-    place = &builder->places[index];
+    struct place *place = &builder->places[index];
     make_rows(builder, place, event->size_bytes);
     hold(builder, event->addr, event->addr + event->size_bytes, index);
     settle(builder, place);
@@ -317,11 +315,10 @@ static void on_segment_alloc(struct mt_address_builder *builder, const struct mt
 static void on_segment_free(struct mt_address_builder *builder, const struct mt_event *event)
 {
     struct held *held = held_at(builder, event->addr);
-    struct place *place;
 
     if (!held || held->base != event->addr || builder->places[held->place].out.is_expandable)
         return;
-    place = &builder->places[held->place];
+    struct place *place = &builder->places[held->place];
     settle(builder, place);
     reserve(builder, place, 0, place->reserved, true);
     place->reserved = 0;
@@ -361,7 +358,6 @@ static void map_piece(struct mt_address_builder *builder, const struct mt_event 
                       uint64_t addr, uint64_t end)
 {
     struct held *band = band_of(builder, addr);
-    struct place *place;
 
     if (!band ||
         (band->end < addr && !has_rows(builder, &builder->places[band->place], end - band->base))) {
@@ -372,7 +368,7 @@ static void map_piece(struct mt_address_builder *builder, const struct mt_event 
         new_band(builder, event, addr);
         band = band_of(builder, addr);
     }
-    place = &builder->places[band->place];
+    struct place *place = &builder->places[band->place];
     if (!has_rows(builder, place, end - band->base)) {
         homeless(builder, end - addr);
         return;
@@ -389,11 +385,10 @@ static void unmap_piece(struct mt_address_builder *builder, uint64_t addr, uint6
 {
     struct held *band = band_of(builder, addr);
     struct place *place = band ? &builder->places[band->place] : NULL;
-    uint64_t bytes;
 
     if (!band || addr >= band->end)
         return;
-    bytes = mt_min_u64(mt_min_u64(end, band->end) - addr, place->reserved);
+    uint64_t bytes = mt_min_u64(mt_min_u64(end, band->end) - addr, place->reserved);
     settle(builder, place);
     place->reserved -= bytes;
     reserve(builder, place, addr - band->base, bytes, true);
@@ -489,13 +484,12 @@ void mt_address_builder_birth(void *context, const struct mt_block_life *life)
 {
     struct mt_address_builder *builder = context;
     uint64_t addr = life->addr, end = addr + life->block_bytes;
-    struct seat *seats;
 
     go_to(builder, life->birth_t_ns, life->birth_event);
     seats_for(builder, life->block);
     if (end < addr)
         return;
-    seats = builder->seats[life->block].parts;
+    struct seat *seats = builder->seats[life->block].parts;
     for (int i = 0; i < PARTS; i++) {
         seats[i] = addr < end ? sit(builder, addr, end) : (struct seat){0, 0, NOWHERE};
         if (seats[i].place != NOWHERE)
@@ -512,11 +506,10 @@ static void keep(struct mt_address_builder *builder, const struct mt_block_life 
     const struct seat *seat = builder->seats[life->block].parts;
     uint64_t end_t_ns = end.event == UINT64_MAX ? builder->options.last_t_ns : end.t_ns;
     uint64_t length = end_t_ns > life->birth_t_ns ? end_t_ns - life->birth_t_ns : 1;
-    struct mt_block_shape *shape;
 
     if (seat->place == NOWHERE)
         return;
-    shape =
+    struct mt_block_shape *shape =
         mt_kept_blocks_add(&builder->kept, life, end, (double)life->block_bytes * (double)length);
     if (!shape)
         return;

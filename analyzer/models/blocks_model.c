@@ -120,13 +120,11 @@ static void add_level(struct set_builder *builder, uint64_t t_ns, uint64_t event
 {
     struct mt_level_curve *curve = &builder->curve;
     uint32_t bins = curve->count;
-    uint64_t before;
-    struct mt_role_levels *levels;
 
     t_ns = mt_min_u64(mt_max_u64(t_ns, builder->set.begin_t_ns), builder->set.end_t_ns);
-    before = bins ? curve->bins[bins - 1].max : 0;
+    uint64_t before = bins ? curve->bins[bins - 1].max : 0;
     mt_level_curve_add(curve, builder->by_event ? event : t_ns, t_ns, event, level);
-    levels = &builder->set.levels[curve->count - 1];
+    struct mt_role_levels *levels = &builder->set.levels[curve->count - 1];
     if (curve->count > bins || level > before)
         memcpy(levels->max, roles, sizeof levels->max);
     memcpy(levels->last, roles, sizeof levels->last);
@@ -213,14 +211,14 @@ static void set_end(struct set_builder *builder, const struct mt_block_life *lif
                     struct mt_block_end end)
 {
     const struct mt_block_set *set = &builder->set;
-    uint64_t length;
 
     if (life->birth_event > set->end_event || end.event <= set->begin_event)
         return;
     builder->lived++;
-    length = builder->by_event
-                 ? shared_length(life->birth_event, end.event, set->begin_event, set->end_event)
-                 : shared_length(life->birth_t_ns, end.t_ns, set->begin_t_ns, set->end_t_ns);
+    uint64_t length =
+        builder->by_event
+            ? shared_length(life->birth_event, end.event, set->begin_event, set->end_event)
+            : shared_length(life->birth_t_ns, end.t_ns, set->begin_t_ns, set->end_t_ns);
     mt_kept_blocks_add(&builder->kept, life, end, (double)life->block_bytes * (double)length);
 }
 
@@ -293,11 +291,10 @@ static void fill_groups(const struct mt_attribution *attribution,
 {
     struct mt_attributed *rows =
         mt_memory_zeroed((size_t)snapshot->holding_count + 1, sizeof *rows);
-    size_t count;
 
     for (uint32_t i = 0; i < snapshot->holding_count; i++)
         rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
-    count = merge_groups(rows, snapshot->holding_count);
+    size_t count = merge_groups(rows, snapshot->holding_count);
     blocks->groups_in_all = (uint32_t)count;
     blocks->group_count = (uint32_t)mt_min_u64(count, MT_BLOCKS_GROUPS);
     for (uint32_t i = 0; i < blocks->group_count; i++) {
@@ -335,13 +332,13 @@ static enum mt_status finish(struct mt_analysis *analysis, void *builder,
 {
     const struct mt_attribution *attribution = &analysis->attribution;
     struct mt_blocks *blocks = mt_blocks_builder_finish(builder);
-    const struct mt_snapshot *snapshot;
 
     out->blocks = blocks;
     mt_block_words_name(attribution, blocks->time.blocks, blocks->time.block_count);
     mt_block_words_name(attribution, blocks->event.blocks, blocks->event.block_count);
     mt_block_words_name(attribution, blocks->around.blocks, blocks->around.block_count);
-    snapshot = snapshot_at(&analysis->holders, blocks->peak_event, out->device);
+    const struct mt_snapshot *snapshot =
+        snapshot_at(&analysis->holders, blocks->peak_event, out->device);
     if (snapshot)
         fill_groups(attribution, snapshot, blocks);
     return MT_OK;

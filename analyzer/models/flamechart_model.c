@@ -461,11 +461,10 @@ static void pass_phases(struct mt_flamechart_builder *builder, uint64_t event)
 static void note_common(struct mt_flamechart_builder *builder, uint32_t depth, uint32_t frame_id)
 {
     struct common_row *common = &builder->common[depth];
-    const struct mt_frame *frame;
 
     if (common->varies || frame_id >= builder->symbols->frame_count)
         return;
-    frame = &builder->symbols->frames[frame_id];
+    const struct mt_frame *frame = &builder->symbols->frames[frame_id];
     if (!common->seen) {
         common->seen = true;
         common->function = frame->function;
@@ -561,9 +560,6 @@ static void start(struct mt_flamechart_builder *builder, uint64_t allocated)
 void mt_flamechart_builder_add(struct mt_flamechart_builder *builder, const struct mt_event *event,
                                int32_t phase, int64_t delta_allocated, uint64_t allocated_after)
 {
-    int64_t change;
-    uint64_t t_ns;
-
     if (event->kind == MT_EVENT_FREE_REQUESTED && event->stack != MT_NO_ID)
         builder->frees_have_stacks = true;
     if (event->seq < builder->window.begin_event) {
@@ -575,9 +571,9 @@ void mt_flamechart_builder_add(struct mt_flamechart_builder *builder, const stru
     if (!builder->started)
         start(builder, allocated_after - (uint64_t)delta_allocated);
     pass_phases(builder, event->seq);
-    t_ns = advance(builder, event->t_ns);
+    uint64_t t_ns = advance(builder, event->t_ns);
     enter(builder, event, phase, t_ns);
-    change = (int64_t)(allocated_after - builder->allocated);
+    int64_t change = (int64_t)(allocated_after - builder->allocated);
     builder->allocated = allocated_after;
     builder->chart->events++;
     cell_nest_change(&builder->nest, change, allocated_after);

@@ -182,9 +182,9 @@ static void choose_cuts(struct history_feed *feed, const struct mt_analysis *ana
     uint64_t *events = mt_arena_array(&analysis->report->arena,
                                       (size_t)2 * MT_HISTORY_CUTS + END_CUTS, sizeof *events);
     const uint32_t most = MT_HISTORY_CUTS / feed->share;
-    uint32_t count = add_cuts(analysis, true, events), more;
+    uint32_t count = add_cuts(analysis, true, events);
+    uint32_t more = count <= most ? add_cuts(analysis, false, events + count) : UINT32_MAX;
 
-    more = count <= most ? add_cuts(analysis, false, events + count) : UINT32_MAX;
     if (count > most)
         count = 0;
     else if (more <= most - count)
@@ -199,12 +199,10 @@ static void choose_cuts(struct history_feed *feed, const struct mt_analysis *ana
 static unsigned long_first_step(const struct mt_timeline *axis,
                                 const struct mt_device_report *device)
 {
-    double share;
-
     if (!device || device->step_count < 2)
         return 0;
-    share = mt_timeline_position(axis, device->steps[0].end_t_ns) -
-            mt_timeline_position(axis, device->steps[0].begin_t_ns);
+    double share = mt_timeline_position(axis, device->steps[0].end_t_ns) -
+                   mt_timeline_position(axis, device->steps[0].begin_t_ns);
     return share > 0.5 ? (unsigned)(100 * share) : 0;
 }
 
@@ -284,12 +282,12 @@ static void on_gone(void *context, const struct mt_block_life *life, struct mt_b
                     struct mt_block_end completed)
 {
     struct history_feed *feed = context;
-    struct mt_block_shape *shape;
 
     feed->blocks_in_all++;
     if (!feed->kept.capacity)
         return;
-    shape = mt_kept_blocks_add(&feed->kept, life, end, score_of(feed, life, end));
+    struct mt_block_shape *shape =
+        mt_kept_blocks_add(&feed->kept, life, end, score_of(feed, life, end));
     if (shape)
         shape->completed = completed;
 }
@@ -360,10 +358,9 @@ static void list_shapes(struct listing *listing, const struct mt_block_shape *sh
 static void list_charts(struct listing *listing, const struct mt_device_report *device)
 {
     const struct mt_blocks *blocks = device->blocks;
-    const struct mt_block_set *set;
 
     if (blocks) {
-        set = listing->feed->by_event ? &blocks->event : &blocks->time;
+        const struct mt_block_set *set = listing->feed->by_event ? &blocks->event : &blocks->time;
         list_shapes(listing, set->blocks, set->block_count);
         list_shapes(listing, blocks->around.blocks, blocks->around.block_count);
     }

@@ -117,7 +117,7 @@ static struct mt_history_group coarser(const struct mt_history_group *group)
 static void merge_one(struct mt_history_groups *groups, const struct mt_symbols *symbols,
                       uint32_t *into, uint32_t index)
 {
-    struct mt_history_group like = coarser(&groups->list[index]), *parent;
+    struct mt_history_group like = coarser(&groups->list[index]);
     uint32_t found, count = groups->count;
 
     mt_history_groups_find(groups, &like, &found);
@@ -125,7 +125,7 @@ static void merge_one(struct mt_history_groups *groups, const struct mt_symbols 
         into[found] = found;
     while (into[found] != found)
         found = into[found];
-    parent = &groups->list[found];
+    struct mt_history_group *parent = &groups->list[found];
     parent->stack = common_stack(symbols, parent->stack, like.stack);
     parent->most_bytes += groups->list[index].most_bytes;
     into[index] = found;

@@ -377,12 +377,11 @@ static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t 
     struct start here = {t_ns, event}, first = here, last = here;
     bool is_exact = is_in_window(builder, event), was_exact = builder->now.is_exact;
     bool is_cut = pass_cuts(builder, event);
-    bool passed;
 
     /* changes of the events before a window are not those of its first event */
     if (is_exact && !was_exact && !is_first)
         cut(builder);
-    passed = pass_starts(builder, t_ns, event, &first, &last) && !(is_exact && was_exact);
+    bool passed = pass_starts(builder, t_ns, event, &first, &last) && !(is_exact && was_exact);
     if (passed && !builder->history->by_event)
         first.event = last.event = event;
     if (passed && builder->history->by_event)
@@ -548,7 +547,6 @@ void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_
                       int32_t phase, const struct mt_bytes *bytes)
 {
     const bool is_first = !builder->begun;
-    struct mt_history_column *column;
 
     if (is_first)
         begin(builder);
@@ -558,7 +556,7 @@ void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_
     builder->now.event = event;
     builder->now.phase = phase;
     builder->now.bytes = *bytes;
-    column = &builder->columns[builder->column_count - 1];
+    struct mt_history_column *column = &builder->columns[builder->column_count - 1];
     column->is_exact = builder->now.is_exact;
     if (!column->is_exact && bytes->allocated <= column->bytes.allocated)
         return;

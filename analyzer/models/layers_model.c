@@ -266,11 +266,10 @@ void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life
                    uint64_t end_event)
 {
     uint64_t end = mt_min_u64(end_event, builder->last_event);
-    uint32_t group;
 
     if (life->block >= builder->block_capacity)
         return;
-    group = builder->group_of_block[life->block];
+    uint32_t group = builder->group_of_block[life->block];
     builder->groups[group].role_scores[life->role] +=
         (double)life->block_bytes * ((double)(end - mt_min_u64(life->birth_event, end)) + 1);
     wait(builder, group, -(int64_t)life->block_bytes);

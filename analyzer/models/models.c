@@ -37,10 +37,9 @@ static enum mt_status begin_model(struct mt_analysis *analysis, uint32_t slot,
                                   struct mt_model_feeds *feeds)
 {
     struct mt_model_feed *feed = &feeds->feeds[feeds->count];
-    enum mt_status status;
 
     *feed = (struct mt_model_feed){0};
-    status = model->begin(analysis, slot, feed);
+    enum mt_status status = model->begin(analysis, slot, feed);
     if (!feed->builder)
         return status;
     feeds->wants_lives |= feed->on_birth || feed->on_end || feed->on_gone;

@@ -113,12 +113,11 @@ static void count_entries(struct mt_layer_group *group, const struct mt_forward_
 static void add_range(struct table *table, uint32_t call, const struct mt_module_range *range)
 {
     uint32_t before = table->paths.count, id;
-    struct group *group;
 
     mt_strings_put(&table->paths, range->path, strlen(range->path), &id);
     if (id >= MAX_GROUPS)
         return;
-    group = &table->names[id];
+    struct group *group = &table->names[id];
     if (id == before) {
         *group = (struct group){.first = range->layer, .name = table->paths.texts[id]};
         table->groups[id].call = call;
@@ -139,11 +138,10 @@ static void look_at_ranges(struct table *table, uint32_t index)
     const struct mt_forward_log *log = &table->input->logs->logs[index];
 
     for (uint32_t i = 0; i < log->count; i++) {
-        struct mt_module_range range;
-
         if (i && log->phases[i] == log->phases[i - 1])
             continue;
-        range = mt_module_range_of(&table->words, table->input->phases, log, log->phases[i]);
+        struct mt_module_range range =
+            mt_module_range_of(&table->words, table->input->phases, log, log->phases[i]);
         if (range.layer == MT_NO_ID)
             continue;
         table->has_ranges[index] = true;
@@ -242,11 +240,9 @@ static bool is_made_with_model(const struct table *table, uint32_t number)
 /* Outside of layers, if there are layers and the order of the parameters is known. */
 static struct row_key of_parameter(const struct table *table, uint32_t number)
 {
-    const struct mt_parameter *parameter;
-
     if (number == MT_NO_ID)
         return unknown();
-    parameter = &table->numbers.parameters[number];
+    const struct mt_parameter *parameter = &table->numbers.parameters[number];
     if (parameter->layer != MT_NO_LAYER)
         return of_layer(table, parameter->group,
                         table->names[parameter->group].first + parameter->layer);
@@ -260,11 +256,10 @@ static const char *module_path(struct table *table, uint32_t call, uint32_t node
 {
     uint64_t key = (uint64_t)call << 32 | node;
     uint32_t known = mt_map_get(&table->known_paths, key);
-    const char *path;
 
     if (known != MT_MAP_NONE)
         return table->module_paths[known];
-    path = mt_module_path(&table->namer, call, node, false, false);
+    const char *path = mt_module_path(&table->namer, call, node, false, false);
     if (!path)
         return NULL;
     mt_grow_to(&table->module_paths, &table->module_path_capacity,
@@ -280,10 +275,9 @@ static void of_range(struct table *table, struct mt_forward_position place, stru
     const struct mt_forward_log *log = &table->input->logs->logs[place.log];
     struct mt_module_range range =
         mt_module_range_of(&table->words, table->input->phases, log, log->phases[place.at]);
-    uint32_t group;
 
     *key = (struct row_key){MT_MODULE_OTHER, NULL, MT_NO_LAYER, 0};
-    group = mt_strings_find(&table->paths, range.path, strlen(range.path));
+    uint32_t group = mt_strings_find(&table->paths, range.path, strlen(range.path));
     if (range.layer != MT_NO_ID && group < table->group_count)
         *key = of_layer(table, group, range.layer);
     else if (*range.path)
@@ -309,7 +303,6 @@ static void of_call(struct table *table, struct mt_forward_position place, struc
     struct mt_module_call call = mt_forward_logs_call(table->input->logs, place);
     uint32_t group =
         call.body == MT_NO_ID ? MT_MAP_NONE : mt_map_get(&table->group_of_body, call.body);
-    const char *path;
 
     if (table->has_ranges[place.log]) {
         of_range(table, place, key);
@@ -321,7 +314,7 @@ static void of_call(struct table *table, struct mt_forward_position place, struc
         *key = of_layer(table, group, call.entry);
         return;
     }
-    path = module_path(table, log->call, log->nodes[place.at]);
+    const char *path = module_path(table, log->call, log->nodes[place.at]);
     *key = *path ? (struct row_key){MT_MODULE_OTHER, path, MT_NO_LAYER, 0} : unknown();
 }
 
@@ -422,7 +415,6 @@ static void add_block(struct table *table, size_t index)
 static int by_kind(const void *a, const void *b)
 {
     const struct mt_module_row *x = a, *y = b;
-    int order;
 
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
@@ -430,7 +422,7 @@ static int by_kind(const void *a, const void *b)
         return x->bytes > y->bytes ? -1 : 1;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
-    order = strcmp(x->path, y->path);
+    int order = strcmp(x->path, y->path);
     return order ? order : (x->layer > y->layer) - (x->layer < y->layer);
 }
 

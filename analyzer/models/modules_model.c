@@ -119,11 +119,10 @@ static void on_birth(void *context, const struct mt_block_life *life)
 static void on_end(void *context, const struct mt_block_life *life, struct mt_block_end end)
 {
     struct builder *builder = context;
-    struct mt_module_block *block;
 
     if (!builder->is_past && end.event > builder->event)
         freeze(builder);
-    block = builder->is_past ? NULL : block_at(builder, life->block);
+    struct mt_module_block *block = builder->is_past ? NULL : block_at(builder, life->block);
     if (!block)
         return;
     mt_forward_logs_leave(&builder->logs, block->place);

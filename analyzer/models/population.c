@@ -82,10 +82,9 @@ static void add_row(struct population_builder *builder, const struct mt_holding 
 static void count_in(struct population_builder *builder, const struct mt_holding *row)
 {
     uint64_t key = hash_of(row);
-    uint32_t found;
 
     for (;; key++) {
-        found = mt_map_get(&builder->groups, key);
+        uint32_t found = mt_map_get(&builder->groups, key);
         if (found == MT_MAP_NONE)
             break;
         if (is_same(&builder->rows[found], row)) {
@@ -176,12 +175,11 @@ static void look_for_allocated(struct mt_population *population, const struct mt
                                uint32_t slot)
 {
     const struct mt_window_request *request = &analysis->options->window;
-    struct mt_model_window window;
 
     population->until_event = UINT64_MAX;
     if (!request->has_step && !request->phase)
         return;
-    window = mt_model_window(analysis, slot);
+    struct mt_model_window window = mt_model_window(analysis, slot);
     population->missing = window.missing;
     population->from_event = window.begin_event;
     population->until_event = window.missing ? 0 : window.end_event + 1;

@@ -69,7 +69,6 @@ struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint3
                                      .step = MT_NO_STEP,
                                      .phase = MT_NO_PHASE};
     int64_t step = request->has_step ? request->step : analysis->instants[slot].instants[0].step;
-    const struct mt_phase *phase;
 
     if (request->phase)
         window.phase = find_phase(&analysis->survey, slot, request->phase);
@@ -79,7 +78,7 @@ struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint3
         window.phase == MT_NO_PHASE && (request->phase || (request->has_step && !request->whole));
     if (window.phase == MT_NO_PHASE)
         return window;
-    phase = &analysis->survey.phases.phases[window.phase];
+    const struct mt_phase *phase = &analysis->survey.phases.phases[window.phase];
     window.begin_t_ns = phase->begin_t_ns;
     window.end_t_ns = phase->end_t_ns;
     window.begin_event = phase->begin_event;
@@ -224,9 +223,8 @@ static double fold_share(const struct mt_gap *gap, const struct mt_phase *phases
                          size_t phase_count)
 {
     double share = FOLD_SHARE;
-    size_t i;
 
-    for (i = 0; i < phase_count; i++) {
+    for (size_t i = 0; i < phase_count; i++) {
         uint64_t begin = phases[i].begin_t_ns, end = phases[i].end_t_ns;
 
         if ((begin > gap->begin_t_ns && begin < gap->end_t_ns) ||
@@ -256,11 +254,11 @@ static uint64_t choose_folds(const struct mt_gap *gaps, size_t gap_count, bool *
     unsigned folds = 0;
 
     while (folds < MAX_FOLDS) {
-        uint64_t longest = 0, length;
-        size_t i, best = 0;
+        uint64_t longest = 0;
+        size_t best = 0;
 
-        for (i = 0; i < gap_count; i++) {
-            length = looked_at[i] ? 0 : gap_length(&gaps[i], first_t_ns, last_t_ns);
+        for (size_t i = 0; i < gap_count; i++) {
+            uint64_t length = looked_at[i] ? 0 : gap_length(&gaps[i], first_t_ns, last_t_ns);
             if (length > longest) {
                 longest = length;
                 best = i;
@@ -284,17 +282,15 @@ void mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t las
 {
     struct mt_span *list = mt_arena_array(arena, MAX_FOLDS + 1, sizeof *list);
     bool *flags = mt_arena_array(arena, gap_count ? gap_count : 1, 2 * sizeof *flags);
-    uint64_t busy, pad;
     uint32_t count = 1;
-    size_t i;
 
     if (last_t_ns < first_t_ns)
         last_t_ns = first_t_ns;
-    busy = choose_folds(gaps, gap_count, flags, flags + gap_count, first_t_ns, last_t_ns, phases,
-                        phase_count);
-    pad = (uint64_t)(PAD_SHARE * (double)busy);
+    uint64_t busy = choose_folds(gaps, gap_count, flags, flags + gap_count, first_t_ns, last_t_ns,
+                                 phases, phase_count);
+    uint64_t pad = (uint64_t)(PAD_SHARE * (double)busy);
     list[0].begin_t_ns = first_t_ns;
-    for (i = 0; i < gap_count; i++) {
+    for (size_t i = 0; i < gap_count; i++) {
         uint64_t begin = mt_max_u64(gaps[i].begin_t_ns, first_t_ns);
         uint64_t margin = mt_min_u64(pad, gap_length(&gaps[i], first_t_ns, last_t_ns) / 4);
 
@@ -312,9 +308,8 @@ void mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t las
 static uint64_t busy_before(const struct mt_span *spans, uint32_t count, uint64_t t_ns)
 {
     uint64_t busy = 0;
-    uint32_t i;
 
-    for (i = 0; i < count && t_ns > spans[i].begin_t_ns; i++)
+    for (uint32_t i = 0; i < count && t_ns > spans[i].begin_t_ns; i++)
         busy += mt_min_u64(t_ns, spans[i].end_t_ns) - spans[i].begin_t_ns;
     return busy;
 }
@@ -326,11 +321,9 @@ uint64_t mt_timeline_busy(const struct mt_span *spans, uint32_t span_count)
 
 double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns)
 {
-    uint64_t before;
-
     if (!timeline->busy_ns)
         return 0;
-    before = busy_before(timeline->spans, timeline->span_count, t_ns);
+    uint64_t before = busy_before(timeline->spans, timeline->span_count, t_ns);
     return (double)before / (double)timeline->busy_ns;
 }
 
@@ -494,12 +487,11 @@ static void curve_enter_bin(struct mt_level_curve *curve, uint64_t position)
 void mt_level_curve_add(struct mt_level_curve *curve, uint64_t position, uint64_t t_ns,
                         uint64_t event, uint64_t level)
 {
-    struct mt_curve_bin *bin;
     bool is_new = position >= curve->next_position && curve->count <= curve->bin_count;
 
     if (is_new)
         curve_enter_bin(curve, position);
-    bin = &curve->bins[curve->count - 1];
+    struct mt_curve_bin *bin = &curve->bins[curve->count - 1];
     if (is_new || level > bin->max) {
         bin->max = level;
         bin->t_ns = t_ns;

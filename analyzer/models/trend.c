@@ -25,13 +25,12 @@ struct pairs {
 /* Counts pairs of [begin, end) whose second is not above the first; sorts. */
 static uint64_t count_falling(struct pairs *pairs, uint32_t begin, uint32_t end)
 {
-    uint32_t middle = begin + (end - begin) / 2, left = begin, right = middle, at;
-    uint64_t falling;
+    uint32_t middle = begin + (end - begin) / 2, left = begin, right = middle;
 
     if (end - begin < 2)
         return 0;
-    falling = count_falling(pairs, begin, middle) + count_falling(pairs, middle, end);
-    for (at = begin; at < end; at++) {
+    uint64_t falling = count_falling(pairs, begin, middle) + count_falling(pairs, middle, end);
+    for (uint32_t at = begin; at < end; at++) {
         if (left < middle && (right == end || pairs->rest[left] < pairs->rest[right])) {
             pairs->scratch[at] = pairs->rest[left++];
         } else {
@@ -46,9 +45,7 @@ static uint64_t count_falling(struct pairs *pairs, uint32_t begin, uint32_t end)
 /* Counts pairs whose slope is at most `slope`. */
 static uint64_t count_up_to(struct pairs *pairs, int64_t slope)
 {
-    uint32_t i;
-
-    for (i = 0; i < pairs->count; i++) {
+    for (uint32_t i = 0; i < pairs->count; i++) {
         uint32_t x = i * pairs->stride;
         pairs->rest[i] = (wide)mt_min_u64(pairs->values[x], MAX_BYTES) - (wide)slope * x;
     }
@@ -73,9 +70,8 @@ static int64_t slope_of_rank(struct pairs *pairs, uint64_t rank)
 static int64_t range_of(const struct pairs *pairs)
 {
     uint64_t low = MAX_BYTES, high = 0;
-    uint32_t i;
 
-    for (i = 0; i < pairs->count; i++) {
+    for (uint32_t i = 0; i < pairs->count; i++) {
         uint64_t value = mt_min_u64(pairs->values[i * pairs->stride], MAX_BYTES);
         low = mt_min_u64(low, value);
         high = mt_max_u64(high, value);
@@ -86,11 +82,10 @@ static int64_t range_of(const struct pairs *pairs)
 void mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope)
 {
     struct pairs pairs = {.values = values, .stride = (count - 1) / MAX_VALUES + 1};
-    uint64_t all;
 
     pairs.count = (count - 1) / pairs.stride + 1;
     pairs.steepest = range_of(&pairs);
-    all = (uint64_t)pairs.count * (pairs.count - 1) / 2;
+    uint64_t all = (uint64_t)pairs.count * (pairs.count - 1) / 2;
     pairs.rest = mt_memory_zeroed(pairs.count, sizeof *pairs.rest);
     pairs.scratch = mt_memory_zeroed(pairs.count, sizeof *pairs.scratch);
     {
@@ -113,9 +108,8 @@ static int by_value(const void *a, const void *b)
 static void set_level(struct mt_trend *trend, const uint64_t *levels, uint32_t count)
 {
     int64_t *rest = mt_memory_zeroed(count, sizeof *rest);
-    uint32_t i;
 
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         wide at = (wide)mt_min_u64(levels[i], MAX_BYTES) - (wide)trend->bytes_per_step * i;
         rest[i] = (int64_t)(at > (wide)INT64_MAX / 2    ? (wide)INT64_MAX / 2
                             : at < -(wide)INT64_MAX / 2 ? -(wide)INT64_MAX / 2
@@ -129,10 +123,10 @@ static void set_level(struct mt_trend *trend, const uint64_t *levels, uint32_t c
 
 static void fit_line(struct mt_trend *trend)
 {
-    uint32_t count = trend->end - trend->begin, i;
+    uint32_t count = trend->end - trend->begin;
     uint64_t *levels = mt_memory_zeroed((size_t)count + 1, sizeof *levels);
 
-    for (i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         levels[i] = trend->steps[trend->begin + i].exit.allocated;
     mt_robust_slope(levels, count, &trend->bytes_per_step);
     set_level(trend, levels, count);
@@ -142,9 +136,7 @@ static void fit_line(struct mt_trend *trend)
 
 static const struct mt_finding *find_growth(const struct mt_device_report *device)
 {
-    uint32_t i;
-
-    for (i = 0; i < device->finding_count; i++)
+    for (uint32_t i = 0; i < device->finding_count; i++)
         if (strcmp(device->findings[i].id, "growth") == 0)
             return &device->findings[i];
     return NULL;

@@ -68,15 +68,13 @@ void mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t de
 
 void mt_alloc_log_next_change(struct mt_alloc_log *log)
 {
-    uint64_t zigzag;
-
     if (log->next_reserved >= log->reserved_bytes) {
         log->next_change_event = UINT64_MAX;
         return;
     }
     log->next_change_event += read_number(log);
     log->next_change_device = (uint32_t)read_number(log);
-    zigzag = read_number(log);
+    uint64_t zigzag = read_number(log);
     log->next_change = (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
 }
 
@@ -84,13 +82,13 @@ void mt_alloc_log_next_change(struct mt_alloc_log *log)
  * change. */
 bool mt_alloc_log_is_sound(struct mt_alloc_log *log, const char **why)
 {
-    uint64_t i, odd = 0, numbers = 0;
+    uint64_t odd = 0, numbers = 0;
 
     MT_SOUND(why, log->count <= log->capacity && log->odd_count <= log->odd_capacity);
-    for (i = 0; i < log->count; i++)
+    for (uint64_t i = 0; i < log->count; i++)
         odd += mt_block_units_at(&log->units, i) == ODD;
     MT_SOUND(why, odd == log->odd_count);
-    for (i = 0; i < log->reserved_bytes; i++)
+    for (uint64_t i = 0; i < log->reserved_bytes; i++)
         numbers += !(log->reserved[i] & 0x80);
     MT_SOUND(why, numbers % 3 == 0);
     MT_SOUND(why, !log->reserved_bytes || !(log->reserved[log->reserved_bytes - 1] & 0x80));
@@ -111,11 +109,9 @@ void mt_alloc_log_rewind(struct mt_alloc_log *log)
 
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role)
 {
-    uint32_t units;
-
     if (log->next >= log->count)
         return false;
-    units = mt_block_units_at(&log->units, log->next);
+    uint32_t units = mt_block_units_at(&log->units, log->next);
     MT_ASSERT(units != ODD || log->next_odd < log->odd_count);
     *role = log->roles[log->next++];
     *block_bytes = units == ODD ? log->odd_sizes[log->next_odd++] : (uint64_t)units * UNIT_BYTES;

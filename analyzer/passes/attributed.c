@@ -85,13 +85,11 @@ struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribut
 /* Equal if the site, phase name and kind of origin are the same. */
 static int attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y)
 {
-    int order;
-
     if (x->site.frame != y->site.frame)
         return x->site.frame < y->site.frame ? -1 : 1;
     if (x->site.own != y->site.own)
         return x->site.own < y->site.own ? -1 : 1;
-    order = strcmp(x->phase, y->phase);
+    int order = strcmp(x->phase, y->phase);
     if (order)
         return order;
     if (x->initial != y->initial)

@@ -36,11 +36,9 @@ static bool is_counted(const struct mt_pins *pins, const struct mt_event *event)
 
 static void insert(struct mt_pins *pins, uint32_t at, const struct mt_pin_segment *segment)
 {
-    struct mt_pin_segment *segments;
-
     mt_grow_to(&pins->segments, &pins->segment_capacity, (size_t)pins->segment_count + 1,
                sizeof *pins->segments);
-    segments = pins->segments;
+    struct mt_pin_segment *segments = pins->segments;
     memmove(segments + at + 1, segments + at, (pins->segment_count++ - at) * sizeof *segments);
     segments[at] = *segment;
 }
@@ -123,15 +121,14 @@ static void occupy(struct mt_pins *pins, const struct mt_pin_block *block)
 /* Drops blocks outside of ordinary segments, and segments without a block. */
 static void keep_ordinary(struct mt_pins *pins)
 {
-    uint32_t i, at, kept = 0, kept_segments = 0, last = UINT32_MAX;
+    uint32_t at, kept = 0, kept_segments = 0, last = UINT32_MAX;
 
     if (pins->block_count)
         qsort(pins->blocks, pins->block_count, sizeof *pins->blocks, by_address);
-    for (i = 0; i < pins->block_count; i++) {
+    for (uint32_t i = 0; i < pins->block_count; i++) {
         struct mt_pin_block block = pins->blocks[i];
-        struct mt_pin_segment *segment;
         at = first_above(pins, block.addr);
-        segment = at ? &pins->segments[at - 1] : NULL;
+        struct mt_pin_segment *segment = at ? &pins->segments[at - 1] : NULL;
         if (!segment || block.addr - segment->base >= segment->bytes ||
             block.bytes > segment->free_bytes)
             continue;
@@ -140,7 +137,8 @@ static void keep_ordinary(struct mt_pins *pins)
         pins->blocks[kept++] = block;
     }
     pins->block_count = kept;
-    for (i = 0; i < kept; i++) { /* blocks are sorted by address, and so are their segments */
+    for (uint32_t i = 0; i < kept;
+         i++) { /* blocks are sorted by address, and so are their segments */
         at = pins->blocks[i].segment;
         if (at != last)
             pins->segments[kept_segments++] = pins->segments[at];
@@ -149,7 +147,7 @@ static void keep_ordinary(struct mt_pins *pins)
     }
     pins->segment_count = kept_segments;
     pins->stranded_bytes = 0;
-    for (i = 0; i < kept_segments; i++)
+    for (uint32_t i = 0; i < kept_segments; i++)
         pins->stranded_bytes += pins->segments[i].free_bytes;
 }
 
@@ -188,9 +186,7 @@ bool mt_role_is_idle_in(enum mt_role role, enum mt_phase_kind kind)
 /* Whether it is idle in all nested phases. */
 static bool is_idle_in(enum mt_role role, uint32_t kinds)
 {
-    int kind;
-
-    for (kind = MT_PHASE_UNKNOWN; kind <= MT_PHASE_OPTIMIZER; kind++)
+    for (int kind = MT_PHASE_UNKNOWN; kind <= MT_PHASE_OPTIMIZER; kind++)
         if ((kinds & KIND(kind)) && !mt_role_is_idle_in(role, (enum mt_phase_kind)kind))
             return false;
     return true;
@@ -214,9 +210,9 @@ static bool has_name(const struct mt_phases *phases, int32_t phase, const char *
 static uint32_t place_for(const struct mt_idle_watch *watch, const struct mt_phases *phases,
                           const struct mt_phase_use *uses, const char *name)
 {
-    uint32_t i, lowest = 0;
+    uint32_t lowest = 0;
 
-    for (i = 0; i < watch->count; i++) {
+    for (uint32_t i = 0; i < watch->count; i++) {
         if (has_name(phases, watch->phases[i].phase, name))
             return i;
         if (uses[watch->phases[i].phase].peak.allocated <
@@ -228,9 +224,9 @@ static uint32_t place_for(const struct mt_idle_watch *watch, const struct mt_pha
 
 static uint32_t kinds_within(const struct mt_phases *phases, int32_t phase)
 {
-    uint32_t i, kinds = KIND(phases->facts[phase].kind);
+    uint32_t kinds = KIND(phases->facts[phase].kind);
 
-    for (i = (uint32_t)phase + 1;
+    for (uint32_t i = (uint32_t)phase + 1;
          i < phases->count && phases->phases[i].begin_event <= phases->phases[phase].end_event; i++)
         kinds |= KIND(phases->facts[i].kind);
     return kinds;
@@ -238,9 +234,9 @@ static uint32_t kinds_within(const struct mt_phases *phases, int32_t phase)
 
 static void sort(struct mt_idle_watch *watch)
 {
-    uint32_t i, at;
+    uint32_t at;
 
-    for (i = 1; i < watch->count; i++) {
+    for (uint32_t i = 1; i < watch->count; i++) {
         const struct mt_idle_phase moved = watch->phases[i];
         for (at = i; at > 0 && watch->phases[at - 1].phase > moved.phase; at--)
             watch->phases[at] = watch->phases[at - 1];
@@ -253,12 +249,11 @@ void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
 {
     const struct mt_phases *phases = &survey->phases;
     const struct mt_phase_use *uses = device->uses;
-    uint32_t i, at;
 
-    for (i = 0; i < phases->count; i++) {
+    for (uint32_t i = 0; i < phases->count; i++) {
         if (!is_main[i] || phases->phases[i].end_event < device->first_event)
             continue;
-        at = place_for(watch, phases, uses, phases->phases[i].name);
+        uint32_t at = place_for(watch, phases, uses, phases->phases[i].name);
         if (at < watch->count &&
             uses[i].peak.allocated <= uses[watch->phases[at].phase].peak.allocated)
             continue;
@@ -266,7 +261,7 @@ void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
         watch->phases[at] = (struct mt_idle_phase){.phase = (int32_t)i};
     }
     sort(watch);
-    for (i = 0; i < watch->count; i++) {
+    for (uint32_t i = 0; i < watch->count; i++) {
         struct mt_idle_phase *phase = &watch->phases[i];
         phase->eve = mt_phase_last_event_before(&phases->phases[phase->phase]);
         phase->kinds = kinds_within(phases, phase->phase);
@@ -275,9 +270,7 @@ void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
 
 static struct mt_idle_phase *find(struct mt_idle_watch *watch, int32_t phase)
 {
-    uint32_t i;
-
-    for (i = 0; i < watch->count; i++)
+    for (uint32_t i = 0; i < watch->count; i++)
         if (watch->phases[i].phase == phase)
             return &watch->phases[i];
     return NULL;
@@ -332,9 +325,7 @@ void mt_idle_end(struct mt_idle_watch *watch, int32_t index)
 
 void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_block_life *block)
 {
-    uint32_t i;
-
-    for (i = 0; i < watch->count; i++) {
+    for (uint32_t i = 0; i < watch->count; i++) {
         struct mt_idle_phase *phase = &watch->phases[i];
         if (!phase->open || block->birth_event > phase->eve)
             continue;
@@ -348,13 +339,11 @@ void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_block_life *bloc
 void mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena, bool saw_backward,
                   struct mt_device_report *device)
 {
-    uint32_t i, role;
-
     device->idle =
         mt_arena_array(arena, (size_t)watch->count * MT_ROLE_COUNT + 1, sizeof *device->idle);
-    for (i = 0; i < watch->count; i++) {
+    for (uint32_t i = 0; i < watch->count; i++) {
         const struct mt_idle_phase *phase = &watch->phases[i];
-        for (role = 0; phase->ended && role < MT_ROLE_COUNT; role++) {
+        for (uint32_t role = 0; phase->ended && role < MT_ROLE_COUNT; role++) {
             if (!phase->bytes[role])
                 continue;
             device->idle[device->idle_count++] = (struct mt_idle_use){
@@ -381,12 +370,10 @@ struct mt_life mt_life_of_event(const struct mt_event *event, uint64_t bytes)
 void mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
                     struct mt_step_list steps, uint32_t most)
 {
-    uint32_t i;
-
     memset(lives, 0, sizeof *lives);
     lives->most = most;
     lives->begins = mt_memory_zeroed((size_t)steps.count + 1, sizeof *lives->begins);
-    for (i = 0; i < steps.count; i++)
+    for (uint32_t i = 0; i < steps.count; i++)
         lives->begins[lives->step_count++] = mt_step_begin(report, &steps.list[i]);
 }
 
@@ -399,7 +386,6 @@ static uint32_t steps_until(const struct mt_lives *lives, uint64_t event)
 void mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
 {
     uint32_t begun = steps_until(lives, life->birth_event);
-    struct mt_life *kept;
 
     if (!begun || lives->too_many)
         return;
@@ -412,7 +398,7 @@ void mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
         return;
     }
     mt_grow_to(&lives->lives, &lives->capacity, (size_t)lives->count + 1, sizeof *lives->lives);
-    kept = &lives->lives[lives->count++];
+    struct mt_life *kept = &lives->lives[lives->count++];
     *kept = *life;
     kept->birth_step = begun - 1;
     kept->end_step = life->end_event == UINT64_MAX ? lives->step_count : lives->now - 1;

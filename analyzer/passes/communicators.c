@@ -77,7 +77,6 @@ static void on_told(struct mt_communicators *communicators, const struct mt_phas
 
 static void on_buffer(struct mt_communicators *communicators, const struct mt_event *event)
 {
-    struct mt_communicator *of;
     uint32_t index;
 
     if (!event->aux_bytes)
@@ -85,7 +84,7 @@ static void on_buffer(struct mt_communicators *communicators, const struct mt_ev
     find(communicators, event->aux_bytes, &index);
     if (index == MT_MAP_NONE)
         return;
-    of = &communicators->list[index];
+    struct mt_communicator *of = &communicators->list[index];
     if (event->kind == MT_EVENT_BUFFER_DEREGISTERED) {
         of->registered_now = mt_sub_or_0_u64(of->registered_now, event->size_bytes);
         return;

@@ -66,11 +66,10 @@ static void add_sample(struct mt_ledger_samples *samples, const struct mt_event 
 
 static void take_sample(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
-    struct mt_ledger_device *device;
     uint32_t index;
 
     ledger_device_at(ledger, event->device, &index);
-    device = &ledger->devices[index];
+    struct mt_ledger_device *device = &ledger->devices[index];
     add_sample(&device->samples[MT_TRACKED_DRIVER], event, device->bytes, device->wanted_t_ns);
     add_sample(&device->samples[MT_TRACKED_SEGMENTS], event, device->segment_bytes,
                device->wanted_t_ns);
@@ -396,13 +395,12 @@ static void mark_range(struct mt_driver_ledger *ledger, struct mt_ledger_device 
 /* After a refusal of address space. */
 static void judge_space(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
-    struct mt_ledger_device *device;
     uint32_t index;
 
     if (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_OOM)
         return;
     ledger_device_at(ledger, event->device, &index);
-    device = &ledger->devices[index];
+    struct mt_ledger_device *device = &ledger->devices[index];
     if (event->kind == MT_EVENT_ALLOC)
         device->is_out_of_space = false;
     else if (device->is_out_of_space)
@@ -411,7 +409,6 @@ static void judge_space(struct mt_driver_ledger *ledger, const struct mt_event *
 
 static void on_framework(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
-    struct mt_ledger_device *device;
     uint64_t bytes = mt_min_u64(event->size_bytes, LEDGER_MAX_BYTES);
     uint32_t index;
 
@@ -420,7 +417,7 @@ static void on_framework(struct mt_driver_ledger *ledger, const struct mt_event 
     if (!mt_event_is_segment(event) && (event->kind != MT_EVENT_ALLOC || ledger->has_segments))
         return;
     ledger_device_at(ledger, event->device, &index);
-    device = &ledger->devices[index];
+    struct mt_ledger_device *device = &ledger->devices[index];
     if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP) {
         device->segment_bytes -= mt_min_u64(bytes, device->segment_bytes);
         if (event->pool)
@@ -469,13 +466,12 @@ static void on_alloc(struct mt_driver_ledger *ledger, uint32_t heap, const struc
 {
     const struct mt_ledger_heap *of = &ledger->heaps[heap];
     uint32_t index = mt_map_get(&ledger->slots, key_of(event->heap, event->device, event->addr));
-    struct mt_ledger_block *block;
 
     if (index != MT_MAP_NONE) /* its free was lost */
         drop(ledger, index);
     take_slot(ledger, &index);
     mt_map_put(&ledger->slots, key_of(event->heap, event->device, event->addr), index);
-    block = &ledger->blocks[index];
+    struct mt_ledger_block *block = &ledger->blocks[index];
     *block = (struct mt_ledger_block){.addr = event->addr,
                                       .bytes = mt_min_u64(event->size_bytes, LEDGER_MAX_BYTES),
                                       .birth_t_ns = event->t_ns,
@@ -530,7 +526,7 @@ static void on_other(struct mt_driver_ledger *ledger, const struct mt_event *eve
     bool is_free =
         event->kind == MT_EVENT_FREE_COMPLETED ||
         (event->kind == MT_EVENT_FREE_REQUESTED && !ledger->source->header.has_free_completed);
-    uint32_t heap, index;
+    uint32_t heap;
 
     heap_at(ledger, event, &heap);
     /* pinned host memory is the only driver memory in a snapshot */
@@ -544,7 +540,7 @@ static void on_other(struct mt_driver_ledger *ledger, const struct mt_event *eve
         on_failure(ledger, heap, event);
     if (!is_free)
         return;
-    index = find(ledger, heap, event->addr);
+    uint32_t index = find(ledger, heap, event->addr);
     if (index != MT_MAP_NONE) {
         ledger->heaps[heap].use.frees++;
         forget(ledger, index, event);

@@ -57,11 +57,9 @@ void mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases, bool
 static void add_instant(struct mt_instants *chosen, const struct mt_survey *survey,
                         const struct mt_instant *instant)
 {
-    struct mt_instant *added;
-
     if (chosen->instant_count == MT_ARRAY_LEN(chosen->instants))
         return;
-    added = &chosen->instants[chosen->instant_count++];
+    struct mt_instant *added = &chosen->instants[chosen->instant_count++];
     *added = *instant;
     added->step =
         instant->phase == MT_NO_PHASE ? MT_NO_STEP : survey->phases.phases[instant->phase].step;
@@ -162,11 +160,11 @@ static size_t smallest_of(const struct choice *choice, const char *name, size_t 
 
 static void consider(struct choice *choice, const struct change *change)
 {
-    size_t smallest, count;
+    size_t count;
 
     if (change->why.to_bytes <= change->why.from_bytes || size_of(change) < choice->least_bytes)
         return;
-    smallest = smallest_of(choice, change->name, &count);
+    size_t smallest = smallest_of(choice, change->name, &count);
     if (count < MAX_OF_A_NAME) {
         if (choice->count < choice->most) {
             choice->kept[choice->count++] = *change;
@@ -366,10 +364,10 @@ static int32_t next_step(const struct mt_survey *survey, const struct mt_survey_
 static void find_step_ends(struct choice *choice, const struct mt_survey *survey,
                            const struct mt_survey_device *device)
 {
-    int32_t first = next_step(survey, device, MT_NO_PHASE), second, last, at;
+    int32_t first = next_step(survey, device, MT_NO_PHASE), last, at;
     uint32_t steps = 0, grown = 0;
+    int32_t second = first == MT_NO_PHASE ? first : next_step(survey, device, first);
 
-    second = first == MT_NO_PHASE ? first : next_step(survey, device, first);
     for (last = at = second; at != MT_NO_PHASE; at = next_step(survey, device, at)) {
         steps += at != second;
         grown += device->uses[at].exit.allocated > device->uses[last].exit.allocated;

@@ -83,13 +83,12 @@ static const char *stack_label(const struct mt_attribution *attribution,
 
     for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         uint32_t frame = symbols->stacks[stack].frame;
-        const char *name;
 
         if (mt_site_table_is_plumbing(&attribution->sites, frame))
             continue;
         if (label && strlen(label) > MAX_STACK_TEXT)
             return mt_arena_printf(attribution->arena, "%s < …", label);
-        name = mt_frame_label(attribution->arena, symbols, frame);
+        const char *name = mt_frame_label(attribution->arena, symbols, frame);
         if (label)
             name = mt_arena_printf(attribution->arena, "%s < %s", label, name);
         label = name;
@@ -440,7 +439,6 @@ static const char *free_label(struct mt_arena *arena, const struct mt_source *so
     const uint64_t *id = key.pool < symbols->pool_count ? symbols->pools[key.pool].id : NULL;
     const char *heap = mt_heap_name(symbols, source->view.heap);
     struct mt_buf text = {0};
-    const char *label;
 
     mt_buf_printf(&text, "%s %ssegments", key.is_empty ? "empty" : "free in",
                   strcmp(heap, "pytorch") != 0 ? ""
@@ -451,7 +449,7 @@ static const char *free_label(struct mt_arena *arena, const struct mt_source *so
     if (key.pool)
         mt_buf_printf(&text, ", private pool (%llu, %llu)", (unsigned long long)(id ? id[0] : 0),
                       (unsigned long long)(id ? id[1] : 0));
-    label = mt_arena_printf(arena, "%s", text.data);
+    const char *label = mt_arena_printf(arena, "%s", text.data);
     mt_buf_release(&text);
     return label;
 }

@@ -71,12 +71,12 @@ void mt_peak_windows_begin(struct mt_peak_windows *window, const struct mt_high 
 
 const struct mt_high *mt_peak_windows_since(struct mt_peak_windows *window, uint64_t begin)
 {
-    size_t low = 0, high;
+    size_t low = 0;
 
     settle(window);
     if (begin >= window->top.begin || window->count == 0)
         return &window->top;
-    for (high = window->count; low + 1 < high;) {
+    for (size_t high = window->count; low + 1 < high;) {
         size_t middle = low + (high - low) / 2;
 
         if (window->earlier[middle].begin <= begin)
@@ -147,13 +147,12 @@ void mt_survey_restart(void *context)
 static void reserve_uses(struct mt_survey_device *device, uint32_t count)
 {
     uint32_t capacity = device->use_capacity ? device->use_capacity : 64;
-    void *bigger;
 
     if (count <= device->use_capacity)
         return;
     while (capacity < count)
         capacity *= 2;
-    bigger = mt_memory_resize(device->uses, capacity * sizeof *device->uses);
+    void *bigger = mt_memory_resize(device->uses, capacity * sizeof *device->uses);
     device->uses = bigger;
     bigger = mt_memory_resize(device->befores, capacity * sizeof *device->befores);
     device->befores = bigger;
@@ -186,13 +185,13 @@ static bool can_follow(const struct mt_survey *survey, uint16_t device)
 
 static struct mt_survey_device *new_device(struct mt_survey *survey, const struct mt_event *event)
 {
-    struct mt_survey_device *device, *bigger;
+    struct mt_survey_device *bigger;
 
     if (!can_follow(survey, event->device))
         return NULL;
     bigger = mt_memory_resize(survey->devices, (survey->device_count + 1) * sizeof *bigger);
     survey->devices = bigger;
-    device = &bigger[survey->device_count++];
+    struct mt_survey_device *device = &bigger[survey->device_count++];
     memset(device, 0, sizeof *device);
     device->device = event->device;
     device->first_t_ns = device->last_t_ns = event->t_ns;
@@ -540,7 +539,6 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
 {
     struct mt_survey_device *device = device_of(survey, event);
     int32_t phase = mt_phases_current(&survey->phases, event->thread);
-    struct mt_bytes now;
 
     if (!device && can_follow(survey, event->device))
         mt_memory_end();
@@ -549,7 +547,7 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
             survey->not_followed |= UINT64_C(1) << event->device;
         return;
     }
-    now = mt_counters_bytes(view->counters);
+    struct mt_bytes now = mt_counters_bytes(view->counters);
     if (now.reserved != device->now.reserved)
         mt_alloc_log_reserved(&survey->log, event->seq, event->device,
                               (int64_t)(now.reserved - device->now.reserved));

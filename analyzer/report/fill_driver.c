@@ -442,11 +442,10 @@ static void fill_heaps(struct mt_analysis *analysis, struct mt_driver_report *ou
         mt_arena_array(&analysis->report->arena, ledger->heap_count + 1, sizeof *out->heaps);
     for (size_t i = 0; i < ledger->heap_count; i++) {
         const struct mt_ledger_heap *heap = &ledger->heaps[i];
-        struct mt_heap_use *use;
 
         if (heap->device != device)
             continue;
-        use = &out->heaps[out->heap_count++];
+        struct mt_heap_use *use = &out->heaps[out->heap_count++];
         *use = heap->use;
         use->name = mt_heap_name(symbols, heap->heap);
         use->what = heap->is.what;

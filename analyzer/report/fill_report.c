@@ -237,11 +237,10 @@ static uint32_t longest_loop(const struct mt_report *report, const struct mt_dev
 
     for (uint32_t i = 0; i < out->step_count; i++) {
         uint64_t length = length_of(report, &out->steps[i]);
-        struct length *of;
 
         if (out->steps[i].loop == MT_NO_LOOP)
             continue;
-        of = &lengths[out->steps[i].loop];
+        struct length *of = &lengths[out->steps[i].loop];
         of->sum += mt_min_u64(length, of->most);
         of->most = mt_max_u64(length, of->most);
     }
@@ -255,11 +254,9 @@ static uint32_t longest_loop(const struct mt_report *report, const struct mt_dev
 static void choose_loop(const struct mt_report *report, struct mt_arena *arena,
                         struct mt_device_report *out)
 {
-    uint32_t best;
-
     if (report->loop_count < 2)
         return;
-    best = longest_loop(report, out);
+    uint32_t best = longest_loop(report, out);
     out->loop_steps = mt_arena_array(arena, (size_t)out->step_count + 1, sizeof *out->loop_steps);
     for (uint32_t i = 0; i < out->step_count; i++)
         if (out->steps[i].loop == best)
@@ -321,9 +318,6 @@ static void fill_instant(struct mt_analysis *analysis, struct mt_instant *instan
 static void fill_instants(struct mt_analysis *analysis, struct mt_device_report *out,
                           const struct mt_instants *chosen)
 {
-    const struct mt_snapshot *snapshot;
-    const struct mt_instant *peak;
-
     out->instants = mt_arena_array(&analysis->report->arena, (size_t)chosen->instant_count + 1,
                                    sizeof *out->instants);
     out->instant_count = chosen->instant_count;
@@ -331,7 +325,7 @@ static void fill_instants(struct mt_analysis *analysis, struct mt_device_report 
         out->instants[i] = chosen->instants[i];
         fill_instant(analysis, &out->instants[i], out->device);
     }
-    peak = &out->instants[0];
+    const struct mt_instant *peak = &out->instants[0];
     for (uint32_t i = 0; i < peak->holding_count; i++) {
         out->peak_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
         if (peak->holdings[i].role_recorded)
@@ -345,7 +339,7 @@ static void fill_instants(struct mt_analysis *analysis, struct mt_device_report 
         out->tie_peak_bytes[peak->holdings[i].tie] += peak->holdings[i].bytes;
     }
     fill_tags(&analysis->report->arena, &analysis->source->symbols, peak, out);
-    snapshot = find_snapshot(analysis, peak->event, out->device);
+    const struct mt_snapshot *snapshot = find_snapshot(analysis, peak->event, out->device);
     if (!snapshot)
         return;
     mt_attribute_sites(&analysis->attribution, snapshot, &out->peak_sites, &out->peak_site_count);
@@ -353,14 +347,13 @@ static void fill_instants(struct mt_analysis *analysis, struct mt_device_report 
 
 static void fill_answer(struct mt_analysis *analysis, struct mt_device_report *out, uint32_t slot)
 {
-    const struct mt_snapshot *snapshot;
-
     if (!analysis->answers)
         return;
     out->answer = &analysis->answers[slot];
     if (out->answer->missing)
         return;
-    snapshot = find_snapshot(analysis, out->answer->instant.event, out->device);
+    const struct mt_snapshot *snapshot =
+        find_snapshot(analysis, out->answer->instant.event, out->device);
     if (snapshot)
         mt_question_answer(analysis->options->question, &analysis->attribution, snapshot,
                            out->answer);
@@ -506,11 +499,10 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
     const struct mt_survey *survey = &analysis->survey;
-    enum mt_status status;
 
     mt_attribution_init(&analysis->attribution, &report->arena, &analysis->source->symbols,
                         &survey->phases);
-    status = MT_OK;
+    enum mt_status status = MT_OK;
     analysis->attribution.has_stacks = analysis->source->header.has_stacks;
     analysis->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     analysis->attribution.first_event = survey->first_event;
@@ -610,12 +602,10 @@ static void fill_parts_of_devices(struct mt_analysis *analysis)
 
 enum mt_status mt_report_fill(struct mt_analysis *analysis)
 {
-    enum mt_status status;
-
     if (analysis->report->phase_count)
         memcpy(analysis->report->main_phase, analysis->is_main,
                analysis->report->phase_count * sizeof *analysis->is_main);
-    status = fill_devices(analysis);
+    enum mt_status status = fill_devices(analysis);
     if (status)
         return status;
     mt_report_fill_driver(analysis);

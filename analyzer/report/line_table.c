@@ -193,14 +193,11 @@ static enum mt_status on_event(void *context, const struct mt_event *event,
 {
     struct reading *reading = context;
     const struct mt_symbols *symbols = &reading->source->symbols;
-    struct line_rows *rows;
     struct charge charge = {0};
-    uint32_t waiting;
-    bool charged;
 
     if (!mt_event_is_memory(event) || event->device >= MT_MAX_DEVICES || !view->counters)
         return MT_OK;
-    rows = &reading->devices[event->device];
+    struct line_rows *rows = &reading->devices[event->device];
     charge.now = mt_counters_bytes(view->counters);
     if (event->flags & MT_EVENT_INITIAL) {
         rows->before = charge.now;
@@ -213,8 +210,8 @@ static enum mt_status on_event(void *context, const struct mt_event *event,
     rows->events++;
     reading->has_frees |= event->kind == MT_EVENT_FREE_REQUESTED && event->stack != MT_NO_ID;
     charge.block_bytes = event->kind == MT_EVENT_ALLOC ? view->block_bytes : 0;
-    waiting = waits_for(reading, event->stack);
-    charged = charge_stack(reading, rows, event->stack, &charge);
+    uint32_t waiting = waits_for(reading, event->stack);
+    bool charged = charge_stack(reading, rows, event->stack, &charge);
     charge.by_engine = true;
     charged |= charge_stack(reading, rows, waiting, &charge);
     rows->sums.allocations += charge.block_bytes != 0;
@@ -262,11 +259,9 @@ static uint32_t sort_lines(const struct reading *reading, const struct line_rows
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < rows->capacity; i++) {
-        const struct mt_frame *frame;
-
         if (!rows->rows[i].last_event)
             continue;
-        frame = &reading->source->symbols.frames[i];
+        const struct mt_frame *frame = &reading->source->symbols.frames[i];
         sorted[count++] =
             (struct sorted_line){frame->file, frame->function, frame->line, rows->rows[i]};
     }
@@ -298,9 +293,8 @@ static void fill_device(const struct reading *reading, const struct line_rows *r
 {
     struct sorted_line *sorted = mt_memory_zeroed((size_t)rows->capacity + 1, sizeof *sorted);
     struct mt_line_use *lines;
-    uint32_t count;
+    uint32_t count = sort_lines(reading, rows, sorted);
 
-    count = sort_lines(reading, rows, sorted);
     lines = mt_arena_array(arena, (size_t)count + 1, sizeof *lines);
     device->functions = mt_arena_array(arena, (size_t)count + 1, sizeof *device->functions);
     for (uint32_t i = 0; i < count && device->functions; i++)
@@ -350,12 +344,11 @@ enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table
 {
     struct reading *reading = mt_memory_zeroed(1, sizeof *reading);
     struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
-    enum mt_status status;
 
     memset(table, 0, sizeof *table);
     reading->source = source;
     reading->waiting = MT_NO_ID;
-    status = read_into(reading, table, summary, error);
+    enum mt_status status = read_into(reading, table, summary, error);
     (void)on_restart(reading);
     mt_stack_kinds_release(&reading->kinds);
     mt_site_table_release(&reading->sites);

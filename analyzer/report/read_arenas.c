@@ -113,13 +113,13 @@ static enum mt_status replay(struct mt_analysis *analysis, struct mt_replay_summ
 {
     struct mt_replay_options options[MT_XLA_ARENAS];
     struct mt_replay_job jobs[MT_XLA_ARENAS];
-    enum mt_status status;
 
     for (uint32_t i = 0; i < MT_XLA_ARENAS; i++) {
         options[i] = (struct mt_replay_options){.policy = arenas[i].policy};
         jobs[i] = (struct mt_replay_job){&options[i], NULL, &summaries[i]};
     }
-    status = mt_replay_run_together(analysis->source, jobs, MT_XLA_ARENAS, NULL, analysis->error);
+    enum mt_status status =
+        mt_replay_run_together(analysis->source, jobs, MT_XLA_ARENAS, NULL, analysis->error);
     for (uint32_t i = 0; i < MT_XLA_ARENAS && !status; i++)
         keep(analysis->report, i, &summaries[i]);
     return status;

@@ -149,12 +149,12 @@ static bool is_same(const char *a, const char *b)
 
 const struct mt_card *mt_card_find(const char *word, const char **near)
 {
-    const struct mt_card *card, *of_model = NULL;
+    const struct mt_card *of_model = NULL;
     const char *names[2 * CARDS];
     size_t models = 0;
 
     *near = NULL;
-    for (card = mt_cards; card->name; card++) {
+    for (const struct mt_card *card = mt_cards; card->name; card++) {
         if (is_same(word, card->name) || is_same(word, card->driver_name))
             return card;
         if (is_same(word, card->model)) {

@@ -107,14 +107,13 @@ static enum mt_status prepare(struct mt_database *database, const char *table,
     sqlite3_str *sql = sqlite3_str_new(database->connection);
     sqlite3_stmt *statement = NULL;
     unsigned count = 0;
-    char *text;
     enum mt_status status = count_columns(database, table, &count, error);
 
     sqlite3_str_appendf(sql, "INSERT INTO \"%w\" VALUES (?", table);
     for (unsigned i = 1; i < count; i++)
         sqlite3_str_appendall(sql, ",?");
     sqlite3_str_appendall(sql, ")");
-    text = sqlite3_str_finish(sql);
+    char *text = sqlite3_str_finish(sql);
     if (!status && !text)
         status = fail_memory(error);
     if (!status && sqlite3_prepare_v3(database->connection, text, -1, SQLITE_PREPARE_PERSISTENT,
@@ -270,11 +269,10 @@ static enum mt_status open_for_reading(struct asked *asked, struct mt_error *err
                                             "SELECT 1 FROM json_each('[]') LIMIT 0",
                                             "SELECT 1 FROM json_tree('[]') LIMIT 0"};
     struct mt_buf uri = {0};
-    int code;
 
     add_uri(&uri, asked->question->path);
-    code = sqlite3_open_v2(uri.data, &asked->connection,
-                           SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    int code = sqlite3_open_v2(uri.data, &asked->connection,
+                               SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
     mt_buf_release(&uri);
     if (code != SQLITE_OK)
         return fail(asked->connection, MT_ERR_IO, error);
@@ -437,11 +435,9 @@ static enum mt_status tell_rows(struct asked *asked, sqlite3_stmt *statement,
 /* Bounds the file into which SQLite sorts, which has no name. */
 static void limit_spill(struct rlimit *before)
 {
-    struct rlimit limited;
-
     if (getrlimit(RLIMIT_FSIZE, before))
         *before = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
-    limited = *before;
+    struct rlimit limited = *before;
     if (limited.rlim_cur > MAX_SPILL_BYTES)
         limited.rlim_cur = MAX_SPILL_BYTES;
     (void)setrlimit(RLIMIT_FSIZE, &limited);
@@ -452,12 +448,11 @@ static enum mt_status ask(const struct mt_database_question *question, struct mt
     struct asked asked = {.question = question};
     sqlite3_stmt *statement = NULL;
     struct rlimit before;
-    enum mt_status status;
 
     limit_spill(&before);
     if (question->time_limit_ns)
         asked.until_ns = mt_now_ns() + question->time_limit_ns;
-    status = open_for_reading(&asked, error);
+    enum mt_status status = open_for_reading(&asked, error);
     if (!status)
         status = prepare_question(&asked, &statement, error);
     if (!status)

@@ -33,12 +33,11 @@ static uint32_t number_at(const unsigned char *header, unsigned offset)
 static uint64_t size_by(const unsigned char *header, uint64_t size_bytes)
 {
     uint32_t page_bytes = number_at(header, PAGE_SIZE_OFFSET) >> 16;
-    uint64_t pages;
 
     page_bytes = page_bytes == 1 ? 65536 : page_bytes;
     if (!page_bytes)
         return size_bytes;
-    pages = (size_bytes + page_bytes - 1) / page_bytes;
+    uint64_t pages = (size_bytes + page_bytes - 1) / page_bytes;
     if (number_at(header, CHANGES_OFFSET) == number_at(header, VALID_FOR_OFFSET))
         pages = mt_max_u64(pages, number_at(header, PAGES_OFFSET));
     return pages * page_bytes;
@@ -65,11 +64,10 @@ struct mt_database_file mt_database_file_of(const char *path)
     struct mt_database_file file = {.is_sqlite = false};
     unsigned char header[HEADER_BYTES];
     struct stat facts;
-    int fd;
 
     if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
         return file;
-    fd = mt_io_open(path, O_RDONLY, 0);
+    int fd = mt_io_open(path, O_RDONLY, 0);
     if (fd < 0)
         return file;
     file.is_sqlite = mt_io_read_full(fd, header, sizeof header) == sizeof header &&

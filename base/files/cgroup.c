@@ -26,15 +26,13 @@ struct group {
 static bool read_text(const char *folder, const char *name, char *text, size_t capacity)
 {
     char path[FOLDER_BYTES + 64];
-    ssize_t length;
-    int fd;
 
     if (snprintf(path, sizeof path, "%s%s", folder, name) >= (int)sizeof path)
         return false;
-    fd = mt_io_open(path, O_RDONLY, 0);
+    int fd = mt_io_open(path, O_RDONLY, 0);
     if (fd < 0)
         return false;
-    length = mt_io_read_full(fd, text, capacity - 1);
+    ssize_t length = mt_io_read_full(fd, text, capacity - 1);
     (void)mt_io_close(fd);
     text[length > 0 ? length : 0] = '\0';
     return length > 0 && (size_t)length < capacity - 1;
@@ -58,12 +56,12 @@ static bool has_memory(const char *list, size_t length)
 /* "0::/user.slice" or "4:cpu,memory:/job". A path outside the visible hierarchy counts as none. */
 static const char *path_of(const char *line, size_t length, bool is_unified, size_t *path_length)
 {
-    const char *list = memchr(line, ':', length), *path;
+    const char *list = memchr(line, ':', length);
 
     if (!list)
         return NULL;
     list++;
-    path = memchr(list, ':', length - (size_t)(list - line));
+    const char *path = memchr(list, ':', length - (size_t)(list - line));
     if (!path || (is_unified ? path != list || line[0] != '0' || line[1] != ':'
                              : !has_memory(list, (size_t)(path - list))))
         return NULL;

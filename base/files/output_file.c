@@ -101,17 +101,16 @@ static enum mt_status recognize(const char *path, const struct stat *file,
 {
     char *start = NULL;
     ssize_t got = -1;
-    int fd, why;
 
     *own = file->st_size == 0;
     if (*own || !rules->is_own)
         return MT_OK;
-    fd = mt_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    int fd = mt_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd >= 0)
         start = malloc(OUTPUT_START_BYTES);
     if (start)
         got = mt_io_read_full(fd, start, OUTPUT_START_BYTES);
-    why = errno;
+    int why = errno;
     *own = got >= 0 && rules->is_own(start, (size_t)got);
     free(start);
     if (fd >= 0)
@@ -133,12 +132,11 @@ static enum mt_status refuse_foreign(const struct mt_output_rules *rules, struct
 static enum mt_status check_file(const char *path, const struct stat *file,
                                  const struct mt_output_rules *rules, struct mt_error *error)
 {
-    enum mt_status status;
     bool own;
 
     if (rules->force)
         return MT_OK;
-    status = recognize(path, file, rules, &own, error);
+    enum mt_status status = recognize(path, file, rules, &own, error);
     if (status == MT_OK && !own)
         return refuse_foreign(rules, error);
     if (status == MT_OK && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
@@ -178,7 +176,6 @@ static enum mt_status look(const char *path, const struct mt_output_rules *rules
                            struct found *found, struct mt_error *error)
 {
     struct stat name, file;
-    bool is_link, resolves;
 
     *found = (struct found){.exists = false};
     if (!*path)
@@ -187,8 +184,8 @@ static enum mt_status look(const char *path, const struct mt_output_rules *rules
         return refuse(error, strerror(EISDIR));
     if (lstat(path, &name) != 0) /* a missing folder is created later */
         return errno == ENOENT ? MT_OK : refuse(error, strerror(errno));
-    is_link = S_ISLNK(name.st_mode);
-    resolves = stat(path, &file) == 0;
+    bool is_link = S_ISLNK(name.st_mode);
+    bool resolves = stat(path, &file) == 0;
     if (!resolves && !is_link)
         return refuse(error, strerror(errno));
     if (resolves && S_ISBLK(file.st_mode))
@@ -249,13 +246,12 @@ static enum mt_status output_target_recheck(const char *path, const struct mt_ou
     struct found found;
     enum mt_status status = look(path, rules, &found, error);
     char *name;
-    bool same;
 
     if (status == MT_OK)
         status = name_of(path, &found, &name, error);
     if (status != MT_OK)
         return status;
-    same = !found.is_through && strcmp(name, target->path) == 0;
+    bool same = !found.is_through && strcmp(name, target->path) == 0;
     free(name);
     return same ? MT_OK : refuse(error, "it was replaced by something else in the meantime");
 }
@@ -273,11 +269,10 @@ enum { FLUSH_BYTES = 256 * 1024 };
 static bool make_folder(const char *path)
 {
     struct stat facts;
-    int why;
 
     if (mkdir(path, 0777) == 0)
         return true;
-    why = errno;
+    int why = errno;
     if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
         return true;
     errno = why == EEXIST ? ENOTDIR : why;
@@ -290,11 +285,9 @@ enum mt_status mt_output_file_make_folders(const char *path, struct mt_error *er
     enum mt_status status = MT_OK;
 
     for (char *at = name; at && *at && status == MT_OK;) {
-        char end;
-
         at += strspn(at, "/");
         at += strcspn(at, "/");
-        end = *at;
+        char end = *at;
         *at = '\0';
         if (!make_folder(name))
             status = mt_io_fail_output(error);
@@ -329,11 +322,9 @@ static void release(struct mt_output *output)
 enum mt_status mt_output_open(struct mt_output *output, const char *path,
                               const struct mt_output_rules *rules, struct mt_error *error)
 {
-    enum mt_status status;
-
     *output =
         (struct mt_output){.fd = -1, .path = path, .rules = rules, .temporary = MT_TEMPORARY_NONE};
-    status = output_target_find(path, rules, &output->target, error);
+    enum mt_status status = output_target_find(path, rules, &output->target, error);
     output->fd = output->target.fd;
     if (status == MT_OK && output->target.path)
         status = make_folder_of(output->target.path, error);
@@ -409,7 +400,7 @@ const char *mt_output_path(const struct mt_output *output)
 static bool complete(struct mt_output *output)
 {
     const struct mt_output_target *target = &output->target;
-    bool ok = output->failure.status == MT_OK && flush(output), closed;
+    bool ok = output->failure.status == MT_OK && flush(output);
 
     /* mkdir and open apply the umask. If this fails, the new file only has fewer permissions. */
     if (ok && target->keeps_mode)
@@ -420,7 +411,7 @@ static bool complete(struct mt_output *output)
      * old. */
     if (target->path)
         (void)futimens(output->fd, NULL);
-    closed = target->path ? mt_temporary_close(&output->temporary) : mt_io_close(output->fd);
+    bool closed = target->path ? mt_temporary_close(&output->temporary) : mt_io_close(output->fd);
     output->fd = -1;
     return ok && (closed || fail(output));
 }

@@ -70,10 +70,9 @@ static bool is_kept(const struct walk *walk, const struct stat *info)
 static enum mt_status refuse(int fd, const char *path, const char *reason, struct mt_error *error)
 {
     char own[64], name[PATH_MAX];
-    ssize_t length;
 
     snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
-    length = readlink(own, name, sizeof name - 1);
+    ssize_t length = readlink(own, name, sizeof name - 1);
     name[length > 0 ? length : 0] = '\0';
     return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "%s %.160s", reason,
                    *name == '/' ? name : path);
@@ -105,7 +104,7 @@ static void go_to(struct walk *walk, int fd)
 /* Puts the target of a link in front of the rest. */
 static enum mt_status follow(struct walk *walk, int link, struct mt_error *error)
 {
-    char target[PATH_MAX], *joined;
+    char target[PATH_MAX];
     ssize_t length = readlinkat(link, "", target, sizeof target);
     size_t rest = strlen(walk->next);
 
@@ -113,7 +112,7 @@ static enum mt_status follow(struct walk *walk, int link, struct mt_error *error
         errno = length < 0 ? errno : ELOOP;
         return mt_io_fail(error, MT_ERR_IO, "a symbolic link");
     }
-    joined = malloc((size_t)length + rest + 2);
+    char *joined = malloc((size_t)length + rest + 2);
     if (!joined)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     memcpy(joined, target, (size_t)length);

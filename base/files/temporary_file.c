@@ -53,11 +53,9 @@ size_t mt_folder_length(const char *path)
  * behind. The name is random, so the handler cannot remove a file of another process. */
 static int open_listed(struct mt_unfinished *list, char *name, mode_t mode, bool *is_ours)
 {
-    int fd;
-
     if (list)
         mt_unfinished_add(list, name);
-    fd = mt_io_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    int fd = mt_io_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     *is_ours = fd >= 0 || !list || mt_unfinished_take(list, name);
     return fd;
 }

@@ -42,7 +42,6 @@ static char *no_memory(struct mt_buf *buf)
 char *mt_buf_reserve(struct mt_buf *buf, size_t length)
 {
     size_t capacity = buf->capacity ? buf->capacity : 256;
-    char *data;
 
     if (buf->failed)
         return NULL;
@@ -56,7 +55,7 @@ char *mt_buf_reserve(struct mt_buf *buf, size_t length)
     }
     while (capacity <= buf->length + length)
         capacity *= 2;
-    data = realloc(buf->data, capacity);
+    char *data = realloc(buf->data, capacity);
     if (!data)
         return no_memory(buf);
     buf->data = data;
@@ -92,12 +91,11 @@ void mt_buf_add_char(struct mt_buf *buf, char c)
 void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)
 {
     va_list again;
-    char *end;
-    int length;
 
     va_copy(again, args);
-    length = vsnprintf(NULL, 0, format, args);
-    end = length < 0 ? no_memory(buf) : mt_buf_reserve(buf, (size_t)length); /* 2 GiB or more */
+    int length = vsnprintf(NULL, 0, format, args);
+    char *end =
+        length < 0 ? no_memory(buf) : mt_buf_reserve(buf, (size_t)length); /* 2 GiB or more */
     if (end) {
         vsnprintf(end, (size_t)length + 1, format, again);
         buf->length += (size_t)length;
@@ -141,14 +139,13 @@ void mt_buf_add_decimal(struct mt_buf *buf, double value, int digits)
     static const double scales[] = {1, 10, 100, 1e3, 1e4, 1e5, 1e6};
     bool negative = value < 0;
     double magnitude = negative ? -value : value;
-    uint64_t scale, scaled;
 
     if (digits < 0 || digits > 6 || !(magnitude <= 1e12))
         digits = 0;
     if (!(magnitude <= 1e15))
         magnitude = 0;
-    scale = (uint64_t)scales[digits];
-    scaled = (uint64_t)(magnitude * scales[digits] + 0.5);
+    uint64_t scale = (uint64_t)scales[digits];
+    uint64_t scaled = (uint64_t)(magnitude * scales[digits] + 0.5);
     if (negative && scaled)
         mt_buf_add_char(buf, '-');
     mt_buf_add_u64(buf, scaled / scale);
@@ -180,10 +177,10 @@ void mt_buf_release(struct mt_buf *buf)
 void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c)
 {
     char bytes[4];
-    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
+    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     static const unsigned char leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
 
-    for (i = length; i-- > 1; c >>= 6)
+    for (size_t i = length; i-- > 1; c >>= 6)
         bytes[i] = (char)(0x80 | (c & 0x3F));
     bytes[0] = (char)(leads[length] | c);
     mt_buf_add(buf, bytes, length);

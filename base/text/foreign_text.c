@@ -128,11 +128,11 @@ size_t mt_utf8_read(const char *at, size_t left, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     uint32_t c;
-    int tail = utf8_tail((unsigned char)*at, &c), i;
+    int tail = utf8_tail((unsigned char)*at, &c);
 
     if (tail < 0)
         return 0;
-    for (i = 1; i <= tail; i++) {
+    for (int i = 1; i <= tail; i++) {
         if ((size_t)i >= left || ((unsigned char)at[i] & 0xC0) != 0x80)
             return 0;
         c = c << 6 | ((unsigned char)at[i] & 0x3Fu);
@@ -203,12 +203,10 @@ struct mt_foreign_text mt_foreign_text(const char *text, size_t length)
 
 bool mt_foreign_next(struct mt_foreign_text *text, struct mt_foreign_char *character)
 {
-    size_t length;
-
     if (text->at == text->end)
         return false;
     character->code = MT_NOT_UTF8;
-    length = mt_utf8_read(text->at, (size_t)(text->end - text->at), &character->code);
+    size_t length = mt_utf8_read(text->at, (size_t)(text->end - text->at), &character->code);
     character->bytes = text->at;
     character->length = length ? length : 1;
     character->is_shown = !is_hidden(character->code) && !begins_command(text);

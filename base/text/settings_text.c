@@ -231,17 +231,15 @@ static bool whole_number(const char *text, uint64_t *number)
 static enum mt_status read_scalar(struct cursor *cursor)
 {
     struct mt_setting entry = {.kind = MT_SETTING_TEXT};
-    const char *word;
-    enum mt_status status;
 
     if (peek(cursor) == '"' || (cursor->grammar == TOML && peek(cursor) == '\'')) {
         char quote = *cursor->at++;
+        enum mt_status status = read_string(cursor, quote);
 
-        status = read_string(cursor, quote);
         return status ? status : add_entry(cursor, entry);
     }
     read_word(cursor);
-    word = cursor->text.length ? cursor->text.data : "";
+    const char *word = cursor->text.length ? cursor->text.data : "";
     if (strcmp(word, "null") == 0 && cursor->grammar != TOML) {
         entry.kind = MT_SETTING_JSON;
         return cursor->grammar == JSON ? MT_OK : add_entry(cursor, entry);
@@ -263,18 +261,15 @@ static enum mt_status read_json(struct cursor *cursor, unsigned depth);
 
 static enum mt_status read_member(struct cursor *cursor, unsigned depth)
 {
-    enum mt_status status;
-    size_t before;
-
     skip_space(cursor);
     if (!accept(cursor, '"'))
         return fail(cursor, "a key in quotes is missing");
-    status = read_string(cursor, '"');
+    enum mt_status status = read_string(cursor, '"');
     if (status)
         return status;
     if (!cursor->text.length)
         return fail(cursor, "a key is empty");
-    before = enter(cursor, cursor->text.data, cursor->text.length);
+    size_t before = enter(cursor, cursor->text.data, cursor->text.length);
     skip_space(cursor);
     if (!accept(cursor, ':'))
         return fail(cursor, "':' is missing after a key");
@@ -286,14 +281,12 @@ static enum mt_status read_member(struct cursor *cursor, unsigned depth)
 static enum mt_status read_item(struct cursor *cursor, unsigned depth, size_t index)
 {
     struct mt_buf name = {0};
-    enum mt_status status;
-    size_t before;
 
     mt_buf_add_u64(&name, index);
-    before = enter(cursor, name.data ? name.data : "", name.length);
+    size_t before = enter(cursor, name.data ? name.data : "", name.length);
     cursor->path.failed |= name.failed;
     mt_buf_release(&name);
-    status = read_json(cursor, depth);
+    enum mt_status status = read_json(cursor, depth);
     leave(cursor, before);
     return status;
 }
@@ -323,10 +316,9 @@ static enum mt_status read_json(struct cursor *cursor, unsigned depth)
 {
     const struct mt_setting entry = {.kind = MT_SETTING_JSON};
     enum mt_status status;
-    const char *begin;
 
     skip_space(cursor);
-    begin = cursor->at;
+    const char *begin = cursor->at;
     if (accept(cursor, '{'))
         status = read_many(cursor, depth, true);
     else if (accept(cursor, '['))
@@ -389,12 +381,10 @@ static enum mt_status end_line(struct cursor *cursor)
 
 static enum mt_status read_table(struct cursor *cursor)
 {
-    enum mt_status status;
-
     leave(cursor, 0);
     if (peek(cursor) == '[')
         return fail(cursor, "arrays of tables are not supported");
-    status = read_key(cursor);
+    enum mt_status status = read_key(cursor);
     if (!status && !accept(cursor, ']'))
         status = fail(cursor, "']' is missing");
     return status ? status : end_line(cursor);
@@ -441,7 +431,6 @@ static enum mt_status parse(const char *text, size_t length, enum grammar gramma
                             .grammar = grammar,
                             .settings = settings,
                             .error = error};
-    enum mt_status status;
 
     memset(settings, 0, sizeof *settings);
     if (length > MT_SETTINGS_BYTES)
@@ -449,7 +438,8 @@ static enum mt_status parse(const char *text, size_t length, enum grammar gramma
                        MT_SETTINGS_BYTES);
     if (memchr(text, '\0', length))
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "not a text");
-    status = grammar == TOML ? read_toml_document(&cursor) : read_json_document(&cursor);
+    enum mt_status status =
+        grammar == TOML ? read_toml_document(&cursor) : read_json_document(&cursor);
     if (cursor.path.failed || cursor.text.failed)
         status =
             no_memory(&cursor); /* without memory there is no text whose syntax could be wrong */
@@ -502,22 +492,20 @@ static const struct mt_setting *find_formatted(const struct mt_settings *setting
 
 uint64_t mt_settings_number(const struct mt_settings *settings, const char *format, ...)
 {
-    const struct mt_setting *found;
     va_list values;
 
     va_start(values, format);
-    found = find_formatted(settings, format, values);
+    const struct mt_setting *found = find_formatted(settings, format, values);
     va_end(values);
     return found && found->kind == MT_SETTING_NUMBER && found->is_whole ? found->number : 0;
 }
 
 const char *mt_settings_text(const struct mt_settings *settings, const char *format, ...)
 {
-    const struct mt_setting *found;
     va_list values;
 
     va_start(values, format);
-    found = find_formatted(settings, format, values);
+    const struct mt_setting *found = find_formatted(settings, format, values);
     va_end(values);
     return found && found->kind == MT_SETTING_TEXT ? found->text : NULL;
 }

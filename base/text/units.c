@@ -119,9 +119,9 @@ char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes)
 char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value)
 {
     char digits[24], *at = text;
-    size_t n = (size_t)(put_digits(digits, value) - digits), i;
+    size_t n = (size_t)(put_digits(digits, value) - digits);
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (i && (n - i) % 3 == 0)
             *at++ = ',';
         *at++ = digits[i];
@@ -298,7 +298,7 @@ const char *mt_parse_count(const char *text, uint64_t *count)
 enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes)
 {
     uint64_t whole;
-    double fraction = 0, scale = 1, factor, value;
+    double fraction = 0, scale = 1, factor;
     const char *at = mt_parse_count(text + strspn(text, " "), &whole);
 
     if (!at)
@@ -315,7 +315,7 @@ enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes)
         return MT_ERR_USAGE;
     if (fraction == 0)
         return mt_mul_ok(whole, (uint64_t)factor, bytes) ? MT_OK : MT_ERR_USAGE;
-    value = ((double)whole + fraction) * factor;
+    double value = ((double)whole + fraction) * factor;
     if (value >= 9e18)
         return MT_ERR_USAGE;
     *bytes = (uint64_t)(value + 0.5);

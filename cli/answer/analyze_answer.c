@@ -159,13 +159,13 @@ void mt_reporter_refused(const struct mt_reporter *reporter)
 {
     const struct mt_driver_report *driver =
         mt_driver_of(reporter->report, reporter->device->device);
-    const struct mt_driver_failure *failure;
     const char *site = "";
     char wanted[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
 
     if (!driver || (reporter->report->is_driver_level ? !driver->failure_count : !driver->no_space))
         return;
-    failure = driver->no_space ? driver->no_space : &driver->failures[0];
+    const struct mt_driver_failure *failure =
+        driver->no_space ? driver->no_space : &driver->failures[0];
     if (failure->stack != MT_NO_ID)
         site = mt_site_label(reporter->arena, reporter->report->symbols, failure->stack, false);
     report_in_red(reporter,
@@ -319,13 +319,12 @@ void mt_reporter_failure(const struct mt_reporter *reporter)
     const struct mt_oom *failure = &reporter->device->first_failure;
     const uint64_t failures = reporter->device->replay.failed_requests;
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
-    const char *in;
     char count[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (!reporter->device->has_failure)
         return;
-    in = mt_reporter_in(reporter, failure->phase, failure->step);
+    const char *in = mt_reporter_in(reporter, failure->phase, failure->step);
     mt_buf_printf(
         &line,
         "Would RUN OUT OF MEMORY%s%s, at %s: a request for %s fails with %s allocated and %s "

@@ -37,7 +37,6 @@ static void report_limit(const struct mt_reporter *reporter)
 {
     const struct mt_replay_result *replay = &reporter->device->replay;
     const struct mt_oom_answer *answer = reporter->device->oom_answer;
-    const char *limit;
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
     if (!mt_limit_is_known(replay))
@@ -48,8 +47,8 @@ static void report_limit(const struct mt_reporter *reporter)
                                             mt_format_mib(low, replay->limit_bytes)));
         return;
     }
-    limit = answer ? mt_oom_limit_text(reporter->arena, answer)
-                   : mt_replay_limit_text(reporter->arena, replay);
+    const char *limit = answer ? mt_oom_limit_text(reporter->arena, answer)
+                               : mt_replay_limit_text(reporter->arena, replay);
     if (answer && answer->most_limit_bytes < mt_most_limit_bytes(replay))
         limit = mt_reporter_format(reporter, "%s: %s was reserved and %s was free", limit,
                                    mt_format_mib(low, answer->oom->then.reserved),

@@ -284,11 +284,10 @@ static void report_stack(const struct mt_reporter *reporter, uint32_t stack)
 
     for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         uint32_t frame = symbols->stacks[stack].frame;
-        const char *label;
 
         if (mt_frame_is_plumbing(symbols, frame))
             continue;
-        label = mt_frame_label(reporter->arena, symbols, frame);
+        const char *label = mt_frame_label(reporter->arena, symbols, frame);
         if (line.length)
             mt_buf_add_text(&line, " < ");
         mt_buf_add_text(&line, label);
@@ -313,11 +312,10 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
     for (uint32_t i = 0; i < instant->holding_count && told < MAX_STACKS; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
         char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
-        const char *in;
 
         if (holding->stack == MT_NO_ID)
             continue;
-        in = mt_reporter_in_phase(reporter, holding->phase);
+        const char *in = mt_reporter_in_phase(reporter, holding->phase);
         mt_buf_printf(reporter->out, "  %s: %s × %s%s%s%s", mt_format_bytes(bytes, holding->bytes),
                       mt_format_count(blocks, holding->blocks),
                       mt_format_bytes(each, holding->block_bytes), has_roles(reporter) ? ", " : "",

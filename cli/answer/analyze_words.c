@@ -31,11 +31,10 @@ const char *mt_reporter_format(const struct mt_reporter *reporter, const char *f
 
 const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase, int64_t step)
 {
-    const struct mt_phase *named;
     const char *where;
 
     phase = named_phase(reporter->report, phase);
-    named = phase == MT_NO_PHASE ? NULL : &reporter->report->phases[phase];
+    const struct mt_phase *named = phase == MT_NO_PHASE ? NULL : &reporter->report->phases[phase];
     if (step == MT_NO_STEP)
         where = named ? named->name : NULL;
     else if (!named || named->is_step)

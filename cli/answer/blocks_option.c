@@ -79,12 +79,10 @@ static const char *contradiction(const struct mt_blocks_option *blocks)
 
 bool mt_blocks_option_read(struct mt_blocks_option *blocks)
 {
-    const char *wrong;
-
     if (!mt_question_option_read(blocks->at, NULL, &blocks->question) || !read_of(blocks) ||
         !read_metric(blocks))
         return false;
-    wrong = contradiction(blocks);
+    const char *wrong = contradiction(blocks);
     if (wrong)
         mt_message("%s", wrong);
     if (blocks->zoom)

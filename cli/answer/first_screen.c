@@ -180,14 +180,13 @@ static void add_so_far(const struct mt_reporter *reporter, const struct mt_oom_w
 static void add_enough(const struct mt_reporter *reporter)
 {
     const struct mt_oom_answer *answer = reporter->device->oom_answer;
-    const struct mt_oom_way *own, *best;
     char text[MT_UNITS_TEXT];
     struct mt_buf line = {0};
+    const struct mt_oom_way *best = answer && answer->way_count ? mt_best_oom_way(answer, 0) : NULL;
 
-    best = answer && answer->way_count ? mt_best_oom_way(answer, 0) : NULL;
     if (!best || !best->fit_bytes)
         return;
-    own = &answer->ways[0];
+    const struct mt_oom_way *own = &answer->ways[0];
     if (own->fits)
         mt_buf_printf(&line, "%s%s for PyTorch serves this request", /* not the rest of the run */
                       own->approximate ? "about " : "", mt_format_mib(text, own->fit_bytes));
@@ -219,10 +218,9 @@ static void add_death(const struct mt_reporter *reporter)
 {
     const struct mt_oom *oom = mt_fatal_oom(reporter->device);
     const struct mt_style *style = reporter->style;
-    const char *in, *site = "";
+    const char *site = "";
     char wanted[MT_UNITS_TEXT];
     struct mt_buf line = {0};
-    struct mt_oom_why why;
 
     if (!oom || reporter->device->has_failure)
         return;
@@ -230,8 +228,8 @@ static void add_death(const struct mt_reporter *reporter)
         add_recorded_death(reporter, oom);
         return;
     }
-    why = mt_oom_why_of(reporter->report, reporter->device, oom);
-    in = mt_reporter_in(reporter, oom->phase, oom->step);
+    struct mt_oom_why why = mt_oom_why_of(reporter->report, reporter->device, oom);
+    const char *in = mt_reporter_in(reporter, oom->phase, oom->step);
     if (oom->stack != MT_NO_ID)
         site = mt_site_label(reporter->arena, reporter->report->symbols, oom->stack, false);
     mt_buf_printf(&line, "OUT OF MEMORY: %s requested%s%s%s%s, at %s",

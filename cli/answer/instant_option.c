@@ -98,7 +98,6 @@ static const char *near_moment(const char *at)
 bool mt_question_at_read(const char *at, struct mt_question *question, struct mt_buf *why)
 {
     struct mt_instant_option instant = {0};
-    const char *near;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(moments); i++) {
         if (strcmp(at, moments[i].name) != 0)
@@ -112,7 +111,7 @@ bool mt_question_at_read(const char *at, struct mt_question *question, struct mt
         question->half_ns = instant.half_ns;
         return true;
     }
-    near = near_moment(at);
+    const char *near = near_moment(at);
     question->at = MT_AT_PHASE;
     question->phase = near ? NULL : phase_of(at);
     if (near)
@@ -143,7 +142,7 @@ const char *mt_tag_member_option(const char *by)
 
 static bool read_by(const char *by, struct mt_question *question)
 {
-    const char *names[MT_GROUP_BY_COUNT], *near;
+    const char *names[MT_GROUP_BY_COUNT];
 
     question->by = MT_BY_TAG;
     question->member = mt_tag_member_option(by);
@@ -155,7 +154,7 @@ static bool read_by(const char *by, struct mt_question *question)
         if (!strcmp(by, names[i]))
             return true;
     }
-    near = mt_did_you_mean(by, names, MT_GROUP_BY_COUNT);
+    const char *near = mt_did_you_mean(by, names, MT_GROUP_BY_COUNT);
     if (near)
         mt_message("cannot group by '%s'; did you mean '%s'?", by, near);
     else

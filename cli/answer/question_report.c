@@ -27,11 +27,10 @@ enum mt_status mt_analyze_with_progress(struct mt_source *source,
 {
     struct mt_analyze_options shown = *options;
     struct mt_progress progress;
-    enum mt_status status;
 
     shown.progress = (struct mt_analyze_progress){show, &progress};
     mt_progress_start(&progress, quiet);
-    status = mt_analyze(source, &shown, report, error);
+    enum mt_status status = mt_analyze(source, &shown, report, error);
     mt_progress_end(&progress);
     return status;
 }
@@ -50,14 +49,14 @@ int mt_question_run_with(const char *path, const struct mt_common *common,
                          const struct mt_analyze_options *wanted, struct mt_question_report *asked)
 {
     struct mt_error error;
-    enum mt_status status;
     int code;
 
     *asked = (struct mt_question_report){.path = path};
     asked->source = mt_open_input(path, common, &code);
     if (!asked->source)
         return code;
-    status = mt_analyze_with_progress(asked->source, wanted, common->quiet, &asked->report, &error);
+    enum mt_status status =
+        mt_analyze_with_progress(asked->source, wanted, common->quiet, &asked->report, &error);
     if (!status && common->json)
         status = mt_file_hash(path, asked->report->sha256, &error);
     if (status)
@@ -140,15 +139,14 @@ static int say_no_device(const struct mt_question_report *asked, uint64_t device
 int mt_question_print_no_phase(const struct mt_question_report *asked, const char *phase)
 {
     const struct mt_report *report = asked->report;
-    const char **names = mt_memory_zeroed(2 * (size_t)report->phase_count + 1, sizeof *names),
-               *near;
+    const char **names = mt_memory_zeroed(2 * (size_t)report->phase_count + 1, sizeof *names);
     size_t count = 0;
 
     for (uint32_t i = 0; i < report->phase_count; i++) {
         names[count++] = report->phases[i].path;
         names[count++] = report->phases[i].name;
     }
-    near = count ? mt_did_you_mean(phase, names, count) : NULL;
+    const char *near = count ? mt_did_you_mean(phase, names, count) : NULL;
     free(names);
     if (near)
         mt_message("'%s': no phase '%s'; did you mean '%s'?", asked->path, phase, near);

@@ -35,10 +35,9 @@ int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_comm
                                          .question = request->question,
                                          .by_segment = true,
                                          .models = request->models};
-    int code;
 
     memset(run, 0, sizeof *run);
-    code = mt_question_run_with(request->a, common, &options, &run->a);
+    int code = mt_question_run_with(request->a, common, &options, &run->a);
     options.path = request->b;
     if (code < 0)
         code = mt_question_run_with(request->b, common, &options, &run->b);
@@ -85,10 +84,9 @@ int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *que
     const struct mt_device_diff *device = choose(&run->diff);
     struct mt_drawing drawing;
     size_t bytes;
-    int code;
 
     mt_diff_run_draw(run, question, picture, &drawing);
-    code = mt_picture_write(picture, &drawing, &bytes);
+    int code = mt_picture_write(picture, &drawing, &bytes);
     if (code == MT_EXIT_OK && common->json)
         code = mt_picture_print_json(picture, "diff", device ? device->b->device : -1, bytes);
     mt_drawing_release(&drawing);
@@ -129,10 +127,9 @@ int mt_diff_folder_precheck(const struct mt_diff_folder *folder)
     const struct mt_pictures pictures = pictures_of(&gallery.arena, NULL);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf path = {0};
-    int code;
 
     mt_outputs_add_path(&path, folder->directory, "diff.html");
-    code = mt_output_precheck(path.data, folder->outputs, &mt_file_page);
+    int code = mt_output_precheck(path.data, folder->outputs, &mt_file_page);
     if (!code && mt_pictures_check(&pictures, &options, &gallery, &error) != MT_OK)
         code = mt_report_picture_errors(&gallery, folder->directory, &error);
     mt_gallery_release(&gallery);
@@ -144,11 +141,10 @@ static int write_page(const struct mt_diff_folder *folder, const struct mt_diff_
                       struct mt_buf *names)
 {
     struct mt_buf document = {0}, path = {0};
-    int code;
 
     mt_diff_html_add(&document, page);
     mt_outputs_add_path(&path, folder->directory, "diff.html");
-    code = mt_outputs_write(path.data, folder->outputs, &mt_file_page, &document);
+    int code = mt_outputs_write(path.data, folder->outputs, &mt_file_page, &document);
     mt_buf_add_text(names, "  ");
     mt_buf_add_printable(names, path.data, path.length);
     mt_buf_add_char(names, '\n');

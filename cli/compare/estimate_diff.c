@@ -523,7 +523,6 @@ static struct mt_question question_of(const struct mt_estimate_request *request,
 int mt_estimate_diff(const struct mt_estimate_request *request, const struct mt_common *common)
 {
     struct mt_estimate estimate;
-    struct mt_question question;
     struct mt_question_report asked = {0};
     struct mt_arena arena = {0};
     int code = read_estimate(request->estimate, &estimate);
@@ -532,7 +531,7 @@ int mt_estimate_diff(const struct mt_estimate_request *request, const struct mt_
         mt_estimate_release(&estimate);
         return code;
     }
-    question = question_of(request, &estimate);
+    struct mt_question question = question_of(request, &estimate);
     code = mt_question_run_with(
         request->run, common,
         &(struct mt_analyze_options){.path = request->run, .question = &question, .driver = true},

@@ -17,7 +17,7 @@
 /* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)
 {
-    int fd = mt_io_open(path, O_RDONLY, 0), why;
+    int fd = mt_io_open(path, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : 1;
 
     while (got > 0 && text->length <= MT_SETTINGS_BYTES) {
@@ -29,7 +29,7 @@ static enum mt_status read_start(const char *path, struct mt_buf *text, struct m
         if (got > 0)
             text->length += (size_t)got;
     }
-    why = errno;
+    int why = errno;
     if (fd >= 0)
         (void)close(fd);
     return got < 0 ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(why)) : MT_OK;
@@ -80,11 +80,11 @@ static bool is_document(const char *path)
 {
     int fd = mt_io_open(path, O_RDONLY, 0);
     char start[64];
-    ssize_t got, i = 0;
+    ssize_t i = 0;
 
     if (fd < 0)
         return false;
-    got = mt_io_read_full(fd, start, sizeof start);
+    ssize_t got = mt_io_read_full(fd, start, sizeof start);
     (void)close(fd);
     while (i < got && strchr(" \t\r\n", start[i]))
         i++;
@@ -96,13 +96,13 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     const struct mt_analyze_options options = {.path = path, .no_findings = true};
     struct mt_report *report = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
     int code;
     struct mt_source *source = mt_open_input(path, common, &code);
 
     if (!source)
         return code;
-    status = mt_analyze_with_progress(source, &options, common->quiet, &report, &error);
+    enum mt_status status =
+        mt_analyze_with_progress(source, &options, common->quiet, &report, &error);
     if (!status)
         mt_baseline_of_report(&run->base, report, &source->header);
     if (!status)
@@ -123,11 +123,10 @@ static int open_base(struct mt_gate_run *run, const char *path, const struct mt_
 static int add_rule(struct mt_gate_run *run, enum mt_gate_kind kind, const char *text)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
 
     if (!text)
         return MT_EXIT_OK;
-    status = mt_gate_rules_add(&run->rules, kind, text, &error);
+    enum mt_status status = mt_gate_rules_add(&run->rules, kind, text, &error);
     return status ? mt_report_error("", &error) : MT_EXIT_OK;
 }
 
@@ -186,11 +185,10 @@ static int write_baseline(const struct mt_gate_options *options, const struct mt
     const char *path = options->write_baseline;
     struct mt_baseline baseline;
     struct mt_buf json = {0};
-    int code;
 
     mt_baseline_of_report(&baseline, report, &source->header);
     mt_baseline_add_json(&json, &baseline);
-    code = mt_outputs_write(path, options->outputs, &mt_file_baseline, &json);
+    int code = mt_outputs_write(path, options->outputs, &mt_file_baseline, &json);
     if (!code && baseline.doubt)
         mt_message("'%s': peaks in this baseline may be too small (%s), so later runs will not be "
                    "compared with it",

@@ -25,11 +25,10 @@ static void keep(struct mt_database_writer *writer, enum mt_status status)
 static enum mt_status make_tables(struct mt_database_writer *writer)
 {
     char pragmas[96];
-    enum mt_status status;
 
     snprintf(pragmas, sizeof pragmas, "PRAGMA application_id = %d; PRAGMA user_version = %d",
              MT_DATABASE_ID, MT_DATABASE_VERSION);
-    status = writer->library->execute(writer->database, pragmas, &writer->error);
+    enum mt_status status = writer->library->execute(writer->database, pragmas, &writer->error);
     if (!status)
         status =
             writer->library->execute(writer->database, writer->schema->statements, &writer->error);
@@ -155,29 +154,25 @@ static bool is_utf8(const char *text, size_t length)
 static const char *mended(struct mt_database_writer *writer, const char *text, size_t length)
 {
     struct mt_buf out = {0};
-    const char *kept;
 
     mt_buf_add_valid_utf8(&out, text, length);
-    kept = mt_arena_text(&writer->texts, out.data, out.length);
+    const char *kept = mt_arena_text(&writer->texts, out.data, out.length);
     mt_buf_release(&out);
     return kept;
 }
 
 void mt_row_text(struct mt_database_writer *writer, const char *text)
 {
-    struct mt_value *value;
-    size_t length;
-
     if (!text) {
         mt_row_null(writer);
         return;
     }
-    length = strlen(text);
+    size_t length = strlen(text);
     if (!is_utf8(text, length)) {
         text = mended(writer, text, length);
         length = strlen(text);
     }
-    value = next_value(writer, MT_VALUE_TEXT);
+    struct mt_value *value = next_value(writer, MT_VALUE_TEXT);
     value->text = text;
     value->length = length;
 }

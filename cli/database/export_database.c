@@ -489,10 +489,9 @@ static int fill_run(struct mt_database_writer *writer, const struct mt_database_
                                          .bins = LEVELS};
     struct mt_block_stream stream = {.writer = writer, .with_events = wanted->with_events};
     struct mt_question_report asked;
-    int code;
 
     mt_block_stream_attach(&stream, &options);
-    code = mt_question_run_with(wanted->input, wanted->common, &options, &asked);
+    int code = mt_question_run_with(wanted->input, wanted->common, &options, &asked);
     *is_filled = code < 0;
     if (*is_filled) {
         write_report(&stream, asked.report, &asked.source->header);
@@ -544,7 +543,6 @@ static int write_file(const struct mt_database_export *wanted, struct mt_output 
     const bool holds_job = is_job(wanted->input);
     struct mt_database_writer writer;
     struct mt_error error;
-    int code;
 
     if (!mt_output_path(output))
         return say_no_file(wanted->output);
@@ -555,7 +553,8 @@ static int write_file(const struct mt_database_export *wanted, struct mt_output 
     if (mt_database_writer_open(&writer, mt_output_path(output),
                                 holds_job ? mt_annex_files->schema : &mt_database_of_run, &error))
         return mt_report_output_error(wanted->output, &error);
-    code = holds_job ? fill_job(&writer, wanted, is_filled) : fill_run(&writer, wanted, is_filled);
+    int code =
+        holds_job ? fill_job(&writer, wanted, is_filled) : fill_run(&writer, wanted, is_filled);
     *rows = writer.rows;
     if (mt_database_writer_close(&writer, &error) && *is_filled) {
         *is_filled = false;
@@ -570,14 +569,13 @@ int mt_export_database(const struct mt_database_export *wanted, uint64_t *rows)
     struct mt_output output;
     struct mt_error error;
     bool is_filled = false;
-    int code;
 
     *rows = 0;
     if (is_fifo(wanted->output))
         return say_no_file(wanted->output);
     if (mt_output_open(&output, wanted->output, &rules, &error))
         return mt_report_output_error(wanted->output, &error);
-    code = write_file(wanted, &output, rows, &is_filled);
+    int code = write_file(wanted, &output, rows, &is_filled);
     if (is_filled && mt_output_finish(&output, &error)) {
         is_filled = false;
         code = mt_report_output_error(wanted->output, &error);

@@ -66,12 +66,10 @@ static bool next_parameter(const char **at, struct declared *found)
     struct line line;
 
     while (next_comment(at, &line)) {
-        const char *rest;
-
         if (*line.text != ':')
             continue;
         found->name = (struct line){line.text + 1, strcspn(line.text + 1, " \n")};
-        rest = found->name.text + found->name.length;
+        const char *rest = found->name.text + found->name.length;
         rest += strspn(rest, " ");
         found->value = (struct line){rest, strcspn(rest, " \n")};
         return true;
@@ -113,14 +111,14 @@ void mt_named_question_set_defaults(const struct mt_named_question *question,
 static bool read_decimal(const char *text, double *real)
 {
     static const size_t most_digits = 15;
-    size_t sign = *text == '-', whole = strspn(text + sign, "0123456789"), fraction;
+    size_t sign = *text == '-', whole = strspn(text + sign, "0123456789");
     char digits[16];
     uint64_t number;
     double scale = 1;
 
     if (text[sign + whole] != '.')
         return false;
-    fraction = strlen(text + sign + whole + 1);
+    size_t fraction = strlen(text + sign + whole + 1);
     if (whole + fraction > most_digits)
         return false;
     memcpy(digits, text + sign, whole);
@@ -152,14 +150,12 @@ static struct mt_value value_of(const char *text, size_t length)
 bool mt_parameters_set(struct mt_parameters *parameters, const char *name, size_t name_length,
                        const char *text, size_t length)
 {
-    const char *kept;
-
     for (size_t i = 0; i < parameters->count; i++)
         if (!strncmp(parameters->names[i], name, name_length) && !parameters->names[i][name_length])
             return true;
     if (parameters->count == MT_MAX_PARAMETERS)
         return false;
-    kept = mt_arena_text(&parameters->arena, text, length);
+    const char *kept = mt_arena_text(&parameters->arena, text, length);
     parameters->names[parameters->count] = mt_arena_text(&parameters->arena, name, name_length);
     parameters->values[parameters->count++] = value_of(kept, length);
     return true;

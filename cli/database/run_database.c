@@ -144,13 +144,12 @@ static bool has_stamp(const char *path, const struct mt_file_stamp *stamp, bool 
 static bool is_current(const char *path, const struct stat *input, bool *is_damaged)
 {
     const struct mt_file_stamp stamp = stamp_of(input);
-    struct mt_database_file header;
     struct stat facts;
 
     if (lstat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
         (facts.st_uid != geteuid() && facts.st_uid != 0 && facts.st_uid != input->st_uid))
         return false;
-    header = mt_database_file_of(path);
+    struct mt_database_file header = mt_database_file_of(path);
     return header.is_own && header.version == MT_DATABASE_VERSION &&
            has_stamp(path, &stamp, is_damaged);
 }
@@ -190,10 +189,9 @@ static int open_temporary(struct mt_run_database *database)
     const char *folder = getenv("TMPDIR");
     struct mt_buf target = {0};
     struct mt_error error;
-    enum mt_status status;
 
     mt_outputs_add_path(&target, folder && *folder == '/' ? folder : "/tmp", "database");
-    status =
+    enum mt_status status =
         mt_temporary_open(&database->temporary, target.data, 0600, mt_outputs_unfinished(), &error);
     database->path = database->temporary.path;
     database->is_temporary = true;
@@ -229,7 +227,6 @@ static int open_kept(struct mt_run_database *database, const struct stat *facts,
     const struct mt_file_stamp stamp = stamp_of(facts);
     struct mt_error error = {.text = ""};
     bool is_damaged = false;
-    const char *why;
 
     mt_buf_printf(&database->kept, "%s.memtrace.db", wanted->input);
     database->path = wanted->output = database->kept.data;
@@ -240,7 +237,7 @@ static int open_kept(struct mt_run_database *database, const struct stat *facts,
         database->verdict = is_damaged ? MT_EXIT_INPUT : MT_EXIT_OK;
         return MT_EXIT_OK;
     }
-    why = why_not_kept(database->path, wanted->outputs, &error);
+    const char *why = why_not_kept(database->path, wanted->outputs, &error);
     if (!why)
         return make(database, wanted);
     if (!wanted->common->quiet)

@@ -454,10 +454,10 @@ bool mt_oom_find(const char *text, size_t length, struct mt_oom_message *message
 {
     struct mt_oom_squeezed squeezed = mt_oom_squeeze(text, length);
     struct mt_oom_place place;
-    size_t after_last = 0, at, below;
+    size_t after_last = 0;
 
     *message = (struct mt_oom_message){.rank = MT_OOM_NO_NUMBER, .device = MT_OOM_NO_NUMBER};
-    at = find_last(&squeezed, message, &after_last);
+    size_t at = find_last(&squeezed, message, &after_last);
     if (message->wording) {
         choose_by_traceback(&squeezed, at, &message->wording);
         place = mt_oom_find_place(text, length, at);
@@ -466,7 +466,7 @@ bool mt_oom_find(const char *text, size_t length, struct mt_oom_message *message
         read_surroundings(&squeezed, at, message);
         message->rank = read_rank(text + place.begin, place.end - place.begin);
         mt_oom_read_script(text, text + place.begin, &message->script);
-        below = mt_oom_find_place(text, length, after_last).end;
+        size_t below = mt_oom_find_place(text, length, after_last).end;
         mt_oom_read_later_error(text + below + (below < length), text + length,
                                 message->later_error);
     }

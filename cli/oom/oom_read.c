@@ -15,12 +15,11 @@ enum { PIECE_BYTES = 256 * 1024, PREFIX_BYTES = 40, MAX_PREFIXES = 4 };
 static void cut_front(struct mt_buf *text, size_t most, uint64_t *lines_cut)
 {
     const char *keep = text->data + (text->length - most), *line = memchr(keep, '\n', most);
-    size_t left;
 
     keep = line ? line + 1 : keep;
     for (const char *at = text->data; (at = memchr(at, '\n', (size_t)(keep - at))); at++)
         ++*lines_cut;
-    left = text->length - (size_t)(keep - text->data);
+    size_t left = text->length - (size_t)(keep - text->data);
     memmove(text->data, keep, left);
     text->length = left;
 }
@@ -69,7 +68,6 @@ static size_t skip_escape(const char *text, size_t length, size_t at)
 static size_t one_prefix(const char *text, size_t length)
 {
     const size_t most = mt_min_u64(length, PREFIX_BYTES);
-    const char *colon;
     size_t at = 0;
 
     if (most && *text == '\033')
@@ -81,7 +79,7 @@ static size_t one_prefix(const char *text, size_t length)
     if (most > 1 && text[0] == 'E' && text[1] == ' ')
         return 2;
     if (most > 5 && (memcmp(text, "[rank", 5) == 0 || memcmp(text, "[1,", 3) == 0)) {
-        colon = memchr(text, ':', most - 1);
+        const char *colon = memchr(text, ':', most - 1);
         return colon && colon[1] == ' ' ? (size_t)(colon + 2 - text) : 0;
     }
     while (at < most && text[at] >= '0' && text[at] <= '9')
@@ -163,11 +161,10 @@ struct mt_oom_squeezed mt_oom_squeeze(const char *text, size_t length)
 struct mt_oom_place mt_oom_find_place(const char *text, size_t length, size_t position)
 {
     struct cursor cursor = cursor_at_begin(text, length);
-    const char *end;
 
     for (size_t at = 0; find_next(&cursor) && at < position; at++)
         move_on(&cursor);
-    end = memchr(text + cursor.line_begin, '\n', length - cursor.line_begin);
+    const char *end = memchr(text + cursor.line_begin, '\n', length - cursor.line_begin);
     return (struct mt_oom_place){cursor.line, cursor.line_begin,
                                  end ? (size_t)(end - text) : length};
 }
@@ -182,10 +179,9 @@ static struct line read_line(const char *text, const char *end)
 {
     const char *stop = memchr(text, '\n', (size_t)(end - text));
     struct line line = {.end = stop ? stop : end, .next = stop ? stop + 1 : end};
-    size_t prefix;
 
     line.end -= line.end > text && line.end[-1] == '\r';
-    prefix = prefix_length(text, (size_t)(line.end - text));
+    size_t prefix = prefix_length(text, (size_t)(line.end - text));
     line.begin = text + prefix;
     line.is_indented = prefix > 1 && line.begin[-1] == ' ' && line.begin[-2] == ' ';
     return line;

@@ -208,11 +208,10 @@ static void add_utilization(struct mt_buf *out, uint64_t millionths)
 static uint64_t utilization_for(uint64_t bytes, uint64_t capacity)
 {
     const double share = capacity ? (double)bytes / (double)capacity : 2;
-    uint64_t millionths;
 
     if (share > 1)
         return 0;
-    millionths = mt_round_up((uint64_t)(share * MILLION) + 1, HUNDREDTH);
+    uint64_t millionths = mt_round_up((uint64_t)(share * MILLION) + 1, HUNDREDTH);
     return millionths > MOST_UTILIZATION ? 0 : millionths;
 }
 
@@ -272,7 +271,6 @@ static void judge_sequence(struct mt_oom_verdict *verdict, const struct mt_oom_m
     const struct mt_oom_value *share = value(message, MT_OOM_UTILIZATION);
     const struct mt_oom_value *cache = value(message, MT_OOM_KV_CACHE);
     char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT];
-    double more;
 
     mt_oom_conclude(verdict, MT_OOM_CAUSE_KV_CACHE, tokens->is_known && fit->is_known);
     mt_buf_add_text(&verdict->headline,
@@ -287,9 +285,9 @@ static void judge_sequence(struct mt_oom_verdict *verdict, const struct mt_oom_m
                                         "text lacks the sizes");
         return;
     }
-    more = (double)share->value / MILLION + (double)cache->value / (double)fit->value *
-                                                (double)(tokens->value - fit->value) /
-                                                (double)capacity->value;
+    double more = (double)share->value / MILLION + (double)cache->value / (double)fit->value *
+                                                       (double)(tokens->value - fit->value) /
+                                                       (double)capacity->value;
     if (tokens->value > fit->value && more * MILLION < MOST_UTILIZATION) {
         mt_buf_add_text(&verdict->headline, "; or gpu_memory_utilization of ");
         mt_buf_add_decimal(&verdict->headline,
@@ -335,7 +333,6 @@ static void judge_start(struct mt_oom_verdict *verdict, const struct mt_oom_mess
     const struct mt_oom_value *free_gib = value(message, MT_OOM_FREE_GIB);
     const struct mt_oom_value *share = value(message, MT_OOM_UTILIZATION);
     const uint64_t free_bytes = (uint64_t)((double)free_gib->value / MILLION * (double)MT_GIB);
-    uint64_t fits;
     char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT];
 
     mt_oom_conclude(verdict, MT_OOM_CAUSE_OTHER_PROCESS, false);
@@ -348,7 +345,7 @@ static void judge_start(struct mt_oom_verdict *verdict, const struct mt_oom_mess
     verdict->whole_bytes = capacity->value;
     mt_oom_verdict_part(verdict, "free", free_bytes);
     mt_oom_verdict_part(verdict, "in use before vLLM began", UINT64_MAX);
-    fits = (uint64_t)((double)free_bytes / (double)capacity->value * 100) * HUNDREDTH;
+    uint64_t fits = (uint64_t)((double)free_bytes / (double)capacity->value * 100) * HUNDREDTH;
     mt_buf_printf(&verdict->headline, " (%s of %s)", mt_format_bytes(one, free_bytes),
                   mt_format_bytes(other, capacity->value));
     if (fits && fits < share->value) {
@@ -372,7 +369,6 @@ static void judge_static(struct mt_oom_verdict *verdict, const struct mt_oom_mes
                                 ? mt_add_most_u64(left->value, weights->value)
                                 : begin->value;
     const double reserved = (double)before * (1 - (double)share->value / MILLION);
-    uint64_t enough;
     char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT], missing[MT_UNITS_TEXT];
 
     if (!left->is_known || left->is_negative || !share->is_known || share->is_negative ||
@@ -394,7 +390,7 @@ static void judge_static(struct mt_oom_verdict *verdict, const struct mt_oom_mes
                            "how much KV cache the requests need: this is only what comes "
                            "before it, of %s that were free",
                            mt_format_bytes(one, before));
-    enough = utilization_for(before - left->value, before);
+    uint64_t enough = utilization_for(before - left->value, before);
     mt_buf_printf(&verdict->next, "python -m sglang.launch_server %s",
                   enough ? "--mem-fraction-static " : "--tp-size 2");
     if (enough)

@@ -149,14 +149,13 @@ static bool is_svg(const void *start, size_t length)
 {
     static const char head[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ";
     static const char attributes[] = " role=\"img\" aria-labelledby=\"";
-    const char *line_end, *text = start;
+    const char *text = start;
     char line[512];
-    size_t bytes;
 
     if (length < sizeof head - 1 || memcmp(text, head, sizeof head - 1) != 0)
         return false;
-    line_end = memchr(text, '\n', length);
-    bytes = line_end ? (size_t)(line_end - text) : length;
+    const char *line_end = memchr(text, '\n', length);
+    size_t bytes = line_end ? (size_t)(line_end - text) : length;
     if (bytes >= sizeof line)
         return false;
     memcpy(line, text, bytes);

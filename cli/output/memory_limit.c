@@ -90,11 +90,11 @@ static uint64_t reclaimable(const char *folder, int length, const char *group,
 static uint64_t limit_of(const char *folder, int length, const char *group,
                          const struct version *version, bool is_left)
 {
-    uint64_t limit = value_in(folder, length, group, version->limit), used;
+    uint64_t limit = value_in(folder, length, group, version->limit);
 
     if (!is_left || limit == UINT64_MAX)
         return limit;
-    used = value_in(folder, length, group, version->used);
+    uint64_t used = value_in(folder, length, group, version->used);
     if (used == UINT64_MAX)
         return limit;
     used = mt_sub_or_0_u64(used, reclaimable(folder, length, group, version));

@@ -57,13 +57,12 @@ enum { SHORT_BYTES = 1024 }; /* of a message that needs no memory */
 static bool say_long(const char *format, va_list args)
 {
     struct mt_buf text = {0}, line = {0};
-    bool said;
 
     mt_buf_vprintf(&text, format, args);
     mt_buf_add_text(&line, NAME);
     mt_buf_add_printable_text(&line, text.data);
     mt_buf_add_char(&line, '\n');
-    said = !text.failed && !line.failed;
+    bool said = !text.failed && !line.failed;
     if (said)
         (void)!mt_io_write(STDERR_FILENO, line.data, line.length);
     mt_buf_release(&text);
@@ -87,11 +86,10 @@ void mt_message(const char *format, ...)
 {
     char text[SHORT_BYTES];
     va_list args, again;
-    int length;
 
     va_start(args, format);
     va_copy(again, args);
-    length = vsnprintf(text, sizeof text, format, args);
+    int length = vsnprintf(text, sizeof text, format, args);
     if (length < SHORT_BYTES || !say_long(format, again))
         say_short(text);
     va_end(again);

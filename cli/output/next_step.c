@@ -17,11 +17,10 @@ enum { COMMAND_COLUMNS = 46 }; /* a longer command has its purpose on the next l
 const char *mt_short_path(const char *path)
 {
     char here[PATH_MAX];
-    size_t length;
 
     if (!getcwd(here, sizeof here))
         return path;
-    length = strlen(here);
+    size_t length = strlen(here);
     return strncmp(path, here, length) == 0 && path[length] == '/' && path[length + 1]
                ? path + length + 1
                : path;
@@ -81,10 +80,10 @@ static bool is_recording(const char *name)
 {
     static const char *const ends[] = {".trace.zst",  ".trace",     ".pickle",
                                        ".pickle.zst", ".xplane.pb", ".xplane.pb.zst"};
-    size_t length = strlen(name), end;
+    size_t length = strlen(name);
 
     for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++) {
-        end = strlen(ends[i]);
+        size_t end = strlen(ends[i]);
         if (length > end && strcmp(name + length - end, ends[i]) == 0)
             return true;
     }
@@ -122,14 +121,14 @@ static void find_newest(const char *folder, char name[NAME_MAX + 1])
 
 static void add_step(struct mt_buf *out, const char *command, const char *path, const char *purpose)
 {
-    size_t begin = out->length, used;
+    size_t begin = out->length;
 
     mt_buf_printf(out, "  memtrace %s", command);
     if (path) {
         mt_buf_add_char(out, ' ');
         mt_buf_add_shell_path(out, path);
     }
-    used = out->length - begin;
+    size_t used = out->length - begin;
     if (used > COMMAND_COLUMNS) {
         mt_buf_add_char(out, '\n');
         used = 0;

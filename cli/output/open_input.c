@@ -87,10 +87,9 @@ static enum mt_status open_shown(const char *path, const struct mt_common *commo
 {
     struct mt_progress progress;
     const struct mt_feed_watch watch = {reading_of_feed, &progress};
-    enum mt_status status;
 
     mt_progress_start(&progress, common->quiet);
-    status = mt_import_open_watched(path, &watch, source, error);
+    enum mt_status status = mt_import_open_watched(path, &watch, source, error);
     mt_progress_end(&progress);
     return status;
 }
@@ -111,7 +110,6 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
 {
     struct mt_source *source = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
 
     mt_memory_input_set(path);
     if (is_directory(path)) {
@@ -127,7 +125,7 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         *exit_code = MT_EXIT_INPUT;
         return NULL;
     }
-    status = open_shown(path, common, &source, &error);
+    enum mt_status status = open_shown(path, common, &source, &error);
     if (!common->quiet)
         say_tape(path);
     if (status == MT_OK) {

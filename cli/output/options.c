@@ -567,11 +567,11 @@ static int store(struct parser *parser, const struct mt_option *option, const ch
 /* Prints what is wrong with the long option `word` ("--lmit=3"), which getopt_long rejected. */
 static int unknown_long(const struct parser *parser, const char *word)
 {
-    const char *names[MAX_OPTIONS + 1], *near;
-    size_t length = strcspn(word + 2, "="), count = 0, starting = 0, i;
+    const char *names[MAX_OPTIONS + 1];
+    size_t length = strcspn(word + 2, "="), count = 0, starting = 0;
     char typed[64];
 
-    for (i = 0; i < parser->count; i++) {
+    for (size_t i = 0; i < parser->count; i++) {
         names[count++] = parser->options[i].name;
         starting += strncmp(parser->options[i].name, word + 2, length) == 0;
     }
@@ -583,7 +583,7 @@ static int unknown_long(const struct parser *parser, const char *word)
     length = length < sizeof typed ? length : sizeof typed - 1;
     memcpy(typed, word + 2, length);
     typed[length] = '\0';
-    near = mt_did_you_mean(typed, names, count);
+    const char *near = mt_did_you_mean(typed, names, count);
     if (near)
         mt_message("unknown option '--%s'; did you mean '--%s'?", typed, near);
     else
@@ -634,13 +634,11 @@ int mt_missing_argument(const struct mt_command *command)
 static int check_argument_count(const struct mt_command *command, int count, int min, int max,
                                 char **arguments)
 {
-    bool reads_one;
-
     if (count < min)
         return mt_missing_argument(command);
     if (count <= max)
         return -1;
-    reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
+    bool reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
     mt_message("%s: unexpected argument '%s'%s", command->name, arguments[max],
                reads_one ? "; this command reads one trace" : "");
     if (reads_one && mt_annex_files)
@@ -653,7 +651,7 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
                      int *argument_count)
 {
     struct parser parser;
-    int value, code, count = 0;
+    int value, count = 0;
 
     if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0)
         return print_candidates(command, options, argv + 2, argc - 2);
@@ -665,7 +663,7 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
             argv[++count] = optarg;
             continue;
         }
-        code = handle(&parser, value, argv[optind - 1]);
+        int code = handle(&parser, value, argv[optind - 1]);
         if (code >= 0)
             return code;
     }

@@ -17,12 +17,12 @@
 static bool parse_size(const char *text, struct mt_picture *picture)
 {
     char *end;
-    unsigned long width = strtoul(text, &end, 10), height;
+    unsigned long width = strtoul(text, &end, 10);
 
     if (end == text || *text == '-' || (*end != 'x' && *end != 'X'))
         return false;
     text = end + 1;
-    height = strtoul(text, &end, 10);
+    unsigned long height = strtoul(text, &end, 10);
     if (end == text || *text == '-' || *end || width < MIN_WIDTH || height < MIN_HEIGHT ||
         width > MAX_SIDE || height > MAX_SIDE)
         return false;
@@ -120,12 +120,12 @@ static int write_huge(const struct mt_picture *picture, const struct mt_drawing 
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_output output;
     const struct mt_png_sink sink = {to_file, &output};
-    enum mt_status status;
 
     *bytes = 0;
     if (mt_output_open(&output, picture->output, &rules, &error) != MT_OK)
         return mt_report_output_error(picture->output, &error);
-    status = mt_png_stream(drawing, picture->theme_kind, MT_PNG_SCALE, &sink, &error);
+    enum mt_status status =
+        mt_png_stream(drawing, picture->theme_kind, MT_PNG_SCALE, &sink, &error);
     if (status != MT_OK && status != MT_ERR_OUTPUT) {
         mt_output_abandon(&output);
         return cannot_draw(picture, &error);

@@ -114,11 +114,9 @@ static void write_line(const char *what, double share, uint64_t elapsed_ns)
 
 void mt_progress_update(struct mt_progress *progress, const char *what, double share)
 {
-    uint64_t now;
-
     if (progress->off || !progress->started_ns)
         return;
-    now = mt_now_ns();
+    uint64_t now = mt_now_ns();
     if (now - progress->started_ns < DELAY_NS || now - progress->shown_ns < PAUSE_NS)
         return;
     write_line(what, share, now - progress->started_ns);

@@ -144,12 +144,11 @@ static void on_gone(void *context, const struct mt_block_life *life, struct mt_b
 {
     struct builder *builder = context;
     const struct mt_holding block = mt_holding_of(life);
-    uint32_t id;
 
     (void)completed;
     if (end.event != UINT64_MAX)
         return;
-    id = mt_map_get(&builder->live_ids, key_of(life, &block));
+    uint32_t id = mt_map_get(&builder->live_ids, key_of(life, &block));
     if (id == MT_MAP_NONE) {
         id = builder->made->live_count++;
         mt_grow_to(&builder->live, &builder->live_capacity, (size_t)id + 1, sizeof *builder->live);

@@ -77,7 +77,6 @@ static uint64_t add_lane_track(struct lanes *lanes, uint16_t thread, uint32_t nu
     const struct mt_symbols *symbols = lanes->process->report->symbols;
     const uint32_t name = thread < symbols->thread_count ? symbols->threads[thread].name : MT_NO_ID;
     struct mt_buf text = {0};
-    uint64_t track;
 
     mt_buf_add_text(&text, "steps and phases");
     if (name != MT_NO_ID)
@@ -86,7 +85,8 @@ static uint64_t add_lane_track(struct lanes *lanes, uint16_t thread, uint32_t nu
         mt_buf_printf(&text, ": thread %u", (unsigned)thread);
     if (number)
         mt_buf_printf(&text, " (%u)", (unsigned)number + 1);
-    track = mt_perfetto_add_track(lanes->process, &(struct mt_perfetto_track){.name = text.data});
+    uint64_t track =
+        mt_perfetto_add_track(lanes->process, &(struct mt_perfetto_track){.name = text.data});
     mt_buf_release(&text);
     return track;
 }

@@ -170,14 +170,13 @@ void mt_perfetto_add_counters(struct mt_perfetto_process *process, const char *d
                                         [MT_PERFETTO_RESERVED] = "reserved"};
     const struct mt_perfetto_track roles = {
         .name = "by role", .description = "Allocated bytes by role.", .is_ordered = true};
-    uint64_t parent;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(order); i++)
         add_counter(process, order[i],
                     &(struct mt_perfetto_track){.name = names[order[i]],
                                                 .description = description,
                                                 .shares_axis = "bytes"});
-    parent = mt_perfetto_add_track(process, &roles);
+    uint64_t parent = mt_perfetto_add_track(process, &roles);
     for (int i = MT_PERFETTO_ROLES; i < MT_PERFETTO_SERIES; i++)
         if (process->levels->is_used[i])
             add_counter(process, i,

@@ -89,13 +89,12 @@ static int work(struct mt_recorded_summaries *summaries, struct mt_summary_job *
                                            .wait = job->is_gated ? wait_at_gate : NULL,
                                            .context = job};
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
 
     if (job->is_gated)
         (void)mt_io_close(job->gate[1]); /* so that the end of the parent is noticed */
     mt_memory_last_words_set(end_without_memory);
     mt_memory_return_failures(false);
-    status = mt_annex_files->summarize(&order, &error);
+    enum mt_status status = mt_annex_files->summarize(&order, &error);
     if (status != MT_OK)
         say_missing(summaries, job->path, error.text);
     return status == MT_OK ? MT_EXIT_OK : MT_EXIT_OUTPUT;
@@ -177,12 +176,10 @@ static struct mt_summary_job *wait_for(struct mt_recorded_summaries *summaries, 
 static void start(struct mt_recorded_summaries *summaries, const char *path,
                   struct mt_source *source)
 {
-    struct mt_summary_job *job;
-
     if (!summaries->is_begun)
         mt_progress_start(&summaries->progress, summaries->is_quiet);
     summaries->is_begun = true;
-    job = wait_for(summaries, most_jobs() - 1);
+    struct mt_summary_job *job = wait_for(summaries, most_jobs() - 1);
     mt_progress_end(&summaries->progress); /* the caller prints between two traces */
     *job = (struct mt_summary_job){.path = path, .started_ms = mt_now_ms()};
     job->is_gated = source && pipe2(job->gate, O_CLOEXEC) == 0;
@@ -290,9 +287,9 @@ static bool is_named(const struct mt_thread_info *thread)
 
 static uint32_t count_named(const struct mt_symbols *symbols)
 {
-    uint32_t i, count = 0;
+    uint32_t count = 0;
 
-    for (i = 0; i < symbols->thread_count; i++)
+    for (uint32_t i = 0; i < symbols->thread_count; i++)
         count += is_named(&symbols->threads[i]);
     return count;
 }
@@ -317,15 +314,13 @@ static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
 
 static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)
 {
-    uint32_t i, told = 0, named = count_named(symbols);
+    uint32_t told = 0, named = count_named(symbols);
 
-    for (i = 0; i < symbols->thread_count && told < MAX_THREADS; i++) {
-        const char *name;
-
+    for (uint32_t i = 0; i < symbols->thread_count && told < MAX_THREADS; i++) {
         if (!is_named(&symbols->threads[i]))
             continue;
         mt_info_add_label(out, told++ ? "" : "threads");
-        name = mt_symbols_text(symbols, symbols->threads[i].name);
+        const char *name = mt_symbols_text(symbols, symbols->threads[i].name);
         mt_buf_add_printable(out, name, strlen(name));
         if (symbols->threads[i].os_id)
             mt_buf_printf(out, "  %llu", (unsigned long long)symbols->threads[i].os_id);
@@ -368,9 +363,9 @@ void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *re
 {
     const struct mt_driver_ledger *ledger = &recorded->ledger;
     char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
-    size_t i, told = 0;
+    size_t told = 0;
 
-    for (i = 0; i < ledger->heap_count; i++) {
+    for (size_t i = 0; i < ledger->heap_count; i++) {
         if (!ledger->heaps[i].use.allocations)
             continue;
         mt_info_add_label(out, told++ ? "" : "heaps");
@@ -394,9 +389,8 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
     char count[MT_UNITS_TEXT];
 
     for (size_t i = 0; i < recorded->lost.count; i++) {
-        const char *why;
+        const char *why = mt_lost_events_why(&recorded->lost, i, symbols);
 
-        why = mt_lost_events_why(&recorded->lost, i, symbols);
         if (!why)
             continue;
         mt_info_add_label(out, "");

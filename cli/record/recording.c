@@ -66,14 +66,14 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
                      char **argv, char ***words)
 {
     char **arguments;
-    int end, count, code, start = find_command(options, argc, argv, &end);
+    int end, count, start = find_command(options, argc, argv, &end);
 
     if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0) {
         if (start < argc - 1)
             return MT_EXIT_OK; /* the word at the cursor is an argument of the recorded command */
         end = argc;            /* completion needs all words, also of an incomplete line */
     }
-    code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
+    int code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
     if (code >= 0)
         return code;
     if (start >= argc)
@@ -355,12 +355,12 @@ static enum mt_recording_end end_traces(struct mt_recording *recording,
                                            .timed_out = recording->launch.timed_out};
     struct mt_recorded_summaries summaries = {.is_quiet = recording->quiet || recording->json};
     struct mt_trace_end end;
-    uint64_t last_ms = mt_now_ms() + TIMEOUT_MS, now;
+    uint64_t last_ms = mt_now_ms() + TIMEOUT_MS;
     enum mt_recording_end all = MT_RECORDING_COMPLETE;
     bool redacted = true;
 
     for (size_t i = 0; i < recording->trace_count; i++) {
-        now = mt_now_ms();
+        uint64_t now = mt_now_ms();
         options.patience_ms = now < last_ms ? (unsigned)(last_ms - now) : 0;
         mt_trace_end(&end, recording->traces[i], &options);
         redacted &= end.redaction_error.status == MT_OK;
@@ -382,16 +382,14 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
                                           void *context)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_recording_end end;
-    bool listed;
 
     if (!recording->settings.library) {
         mt_memory_return_failures(false);
         return MT_RECORDING_COMPLETE;
     }
     mt_ring_saves_finish(&recording->saves, recording->json ? on_trace : NULL, context);
-    listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
-                              &recording->trace_count, &error) == MT_OK;
+    bool listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
+                                   &recording->trace_count, &error) == MT_OK;
     if (!listed)
         mt_message("cannot read the list of traces: %s%s", error.text,
                    recording->redact
@@ -402,7 +400,7 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
             "no trace was written: no process used CUDA, or processes that used CUDA could not "
             "be recorded; 'memtrace doctor' checks what can be recorded here");
     remove_manifest(recording);
-    end = end_traces(recording, on_trace, context);
+    enum mt_recording_end end = end_traces(recording, on_trace, context);
     mt_trace_target_leave(&recording->place);
     mt_memory_return_failures(false);
     return listed ? end : MT_RECORDING_LOST;

@@ -115,20 +115,17 @@ static bool is_due(struct mt_ring_saves *saves, size_t position, const char *tra
 {
     struct mt_ring_seen *seen = seen_at(saves, position);
     struct mt_tape tape;
-    const struct mt_tape_commit *commit;
-    uint64_t reasons;
-    bool is_new;
 
     /* a process that has ended needs no save: its trace is completed at the end */
     if (!seen || !mt_tape_is_running(trace, &tape))
         return false;
     pass_on(saves, trace, &tape, seen);
-    commit = mt_tape_last_commit(&tape);
+    const struct mt_tape_commit *commit = mt_tape_last_commit(&tape);
     saves->waits |= commit->began_t_ns == MT_TAPE_IDLE;
     if (!tape.ring_ns || commit->began_t_ns == MT_TAPE_IDLE)
         return false;
-    reasons = commit->save_reasons;
-    is_new = reasons > seen->reasons;
+    uint64_t reasons = commit->save_reasons;
+    bool is_new = reasons > seen->reasons;
     seen->reasons = reasons;
     if (is_asked || !is_new)
         return is_asked;

@@ -19,15 +19,15 @@ static bool is_pytorch(const char *text)
 int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *policies,
                          struct mt_arena *arena)
 {
-    size_t i, j, given = 0;
+    size_t given = 0;
 
-    for (i = 0; i < policies->count && pools->count; i++) {
+    for (size_t i = 0; i < policies->count && pools->count; i++) {
         const char **item = &policies->items[i];
         if (*item && !is_pytorch(*item))
             continue;
         given++;
         *item = *item ? *item : mt_policy_pytorch.name;
-        for (j = 0; j < pools->count; j++)
+        for (size_t j = 0; j < pools->count; j++)
             *item = mt_arena_printf(arena, "%s --pool %s", *item, pools->items[j]);
     }
     if (!pools->count || given)

@@ -24,11 +24,10 @@ static const char outside[] = "it is outside the current folder (--source-root D
 static bool is_below(const char *path, const char *folder)
 {
     char root[PATH_MAX];
-    size_t length;
 
     if (!realpath(folder, root))
         return false;
-    length = strlen(root);
+    size_t length = strlen(root);
     return !strncmp(path, root, length) &&
            (path[length] == '/' || (length && root[length - 1] == '/'));
 }
@@ -90,13 +89,12 @@ static int open_below(const struct mt_source_files *files, const char *root, con
         first = strchr(first, '/'); /* start at the beginning of a name */
     for (const char *at = first; at && *at; at = strchr(at, '/')) {
         char whole[PATH_MAX];
-        int length, file;
 
         at += strspn(at, "/");
-        length = snprintf(whole, sizeof whole, "%s/%s", root, at);
+        int length = snprintf(whole, sizeof whole, "%s/%s", root, at);
         if (!*at || length < 0 || (size_t)length >= sizeof whole)
             continue;
-        file = open_allowed(files, whole, &why);
+        int file = open_allowed(files, whole, &why);
         if (file >= 0)
             return file;
     }
@@ -153,18 +151,16 @@ bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *fi
 {
     struct stat facts;
     const char *why = "";
-    int file;
-    bool read;
 
     mt_source_text_release(text);
     if (!*path)
         return false;
-    file = open_somewhere(files, path, &why);
+    int file = open_somewhere(files, path, &why);
     if (file < 0) {
         say_unread(files, path, why);
         return false;
     }
-    read = fstat(file, &facts) == 0 && read_all(file, &text->content, (size_t)facts.st_size);
+    bool read = fstat(file, &facts) == 0 && read_all(file, &text->content, (size_t)facts.st_size);
     if (!read)
         say_unread(files, path, strerror(errno));
     (void)close(file);
@@ -183,7 +179,6 @@ static size_t end_of(const struct mt_buf *content, size_t at)
 const char *mt_source_text_line(struct mt_source_text *text, uint32_t line, size_t *length)
 {
     const struct mt_buf *content = &text->content;
-    size_t begin, end;
 
     *length = 0;
     if (!text->line || text->line > line)
@@ -192,8 +187,8 @@ const char *mt_source_text_line(struct mt_source_text *text, uint32_t line, size
         text->at = end_of(content, text->at) + (end_of(content, text->at) < content->length);
     if (text->line < line || text->at >= content->length)
         return "";
-    begin = text->at;
-    end = end_of(content, begin);
+    size_t begin = text->at;
+    size_t end = end_of(content, begin);
     while (begin < end && isspace((unsigned char)content->data[begin]))
         begin++;
     while (end > begin && isspace((unsigned char)content->data[end - 1]))

@@ -137,10 +137,8 @@ static size_t shorten_words(struct table_layout *layout, const struct mt_table *
 static size_t fit_columns(struct table_layout *layout, const struct mt_table *table,
                           const struct demand *demands, size_t indent)
 {
-    size_t too_much;
-
     be_natural(layout, table, demands);
-    too_much = mt_sub_or_0_u64(total(layout, table, indent), layout->columns);
+    size_t too_much = mt_sub_or_0_u64(total(layout, table, indent), layout->columns);
     for (size_t i = 0; i < table->column_count; i++)
         if (demands[i].is_site && table->columns[i].kind != MT_KEY)
             too_much = give_way(&layout->widths[i],
@@ -161,10 +159,8 @@ static size_t shorten_sites(struct table_layout *layout, const struct mt_table *
 static void fit_terminal(struct table_layout *layout, const struct mt_table *table,
                          const struct demand *demands, size_t indent)
 {
-    size_t too_much;
-
     layout->splits_titles = true;
-    too_much = fit_columns(layout, table, demands, indent);
+    size_t too_much = fit_columns(layout, table, demands, indent);
     for (size_t i = 0; too_much && i < table->column_count; i++)
         if (table->columns[i].kind == MT_KEY) {
             layout->apart = i;
@@ -181,13 +177,12 @@ static void table_lay_out(struct table_layout *layout, const struct mt_table *ta
 {
     const struct mt_screen screen = mt_stdout_screen();
     struct demand demands[MT_TABLE_COLUMNS];
-    size_t all;
 
     *layout = (struct table_layout){
         .columns = screen.columns, .apart = MT_TABLE_COLUMNS, .titles = words};
     find_demands(table, words, demands);
     be_natural(layout, table, demands);
-    all = total(layout, table, indent);
+    size_t all = total(layout, table, indent);
     if (all > layout->columns && screen.is_terminal)
         fit_terminal(layout, table, demands, indent);
     else if (all > layout->columns)
@@ -215,11 +210,11 @@ static bool is_unit(const char *word, size_t length)
  * never breaks within this length. */
 static size_t unbroken_length(const char *text)
 {
-    size_t length = strcspn(text, " "), next;
+    size_t length = strcspn(text, " ");
 
     if (!length || text[length - 1] < '0' || text[length - 1] > '9' || text[length] != ' ')
         return length;
-    next = strcspn(text + length + 1, " ");
+    size_t next = strcspn(text + length + 1, " ");
     return is_unit(text + length + 1, next) ? length + 1 + next : length;
 }
 
@@ -294,7 +289,7 @@ static size_t place_length(const char *text, size_t end, size_t columns)
  * function. Other text loses its middle. */
 static void add_middle(struct mt_buf *out, const char *text, size_t columns, bool is_site)
 {
-    size_t length = columns_of(text), end = strlen(text), tail;
+    size_t length = columns_of(text), end = strlen(text);
 
     if (length > columns && is_site) {
         end = mt_site_label_head(text);
@@ -306,7 +301,7 @@ static void add_middle(struct mt_buf *out, const char *text, size_t columns, boo
     }
     if (columns == 0)
         return;
-    tail = place_length(text, end, columns);
+    size_t tail = place_length(text, end, columns);
     if (!tail)
         tail = end - mt_text_tail(text, end, columns / 2);
     mt_buf_add(out, text,
@@ -394,14 +389,14 @@ static void add_apart(const struct mt_table *table, const struct table_layout *l
 {
     const char *title = words_of(table, layout->titles, layout->apart);
     bool is_site = cell->type == MT_TABLE_SITE;
-    size_t start = out->length, taken;
+    size_t start = out->length;
 
     if (!*words)
         return;
     add_blanks(out, indent);
     if (layout->apart && !stands_in_row(layout, layout->apart, title))
         mt_buf_printf(out, "%s ", title);
-    taken = out->length - start;
+    size_t taken = out->length - start;
     add_middle(out, words, is_site ? mt_sub_or_0_u64(layout->columns, taken) : SIZE_MAX, is_site);
     mt_buf_add_char(out, '\n');
 }
@@ -577,13 +572,12 @@ void mt_text_table_add(struct mt_buf *out, struct mt_table *table, unsigned inde
     struct table_layout layout;
     struct mt_buf words = {0};
     struct callers callers;
-    const char *at;
 
     add_words(&words, table);
     if (rows) {
         table_lay_out(&layout, table, words.data, indent);
         mt_buf_add_text(out, style->dim);
-        at = add_titles(table, &layout, words.data, indent, out);
+        const char *at = add_titles(table, &layout, words.data, indent, out);
         mt_buf_add_text(out, style->reset);
         for (size_t i = 0; i < rows; i++)
             at = add_row(table, &layout, &table->cells[i * table->column_count], at, indent, out);

@@ -259,13 +259,12 @@ static void run(struct mt_terminal_app *app, const sigset_t *during)
 {
     enum { MOST_EMPTY = 4 }; /* readable, but without a key: the terminal is gone */
     unsigned count, empty = 0;
-    int ready;
 
     for (;;) {
         draw(app);
         if (stopped_by || empty > MOST_EMPTY)
             return;
-        ready = wait_for_key(during);
+        int ready = wait_for_key(during);
         if (ready < 0 || stopped_by || !read_keys(app, &count))
             return;
         empty = ready && !count ? empty + 1 : 0;

@@ -337,9 +337,9 @@ static enum mt_no_answer select_oom(struct mt_view *view)
 
 static enum mt_no_answer select_time(struct mt_view *view, const struct mt_question *question)
 {
-    uint64_t zero = view->report->first_t_ns, low, high;
+    uint64_t zero = view->report->first_t_ns, high;
+    uint64_t low = mt_sub_or_0_u64(question->value, question->half_ns);
 
-    low = mt_sub_or_0_u64(question->value, question->half_ns);
     if (!mt_add_ok(question->value, question->half_ns, &high) || !mt_add_ok(high, zero, &high) ||
         low + zero > view->device->last_t_ns)
         return MT_BEYOND_END;

@@ -62,7 +62,6 @@ static unsigned put_text(struct canvas *canvas, unsigned row, unsigned column, u
                          const char *text, uint8_t style)
 {
     struct mt_buf ascii = {0};
-    struct mt_foreign_text rest;
     struct mt_foreign_char character;
     unsigned end = (unsigned)mt_min_u64((uint64_t)column + most, canvas->columns);
 
@@ -70,7 +69,7 @@ static unsigned put_text(struct canvas *canvas, unsigned row, unsigned column, u
         mt_message_add_ascii(&ascii, text, strlen(text));
     else
         mt_buf_add_text(&ascii, text);
-    rest = mt_foreign_text(ascii.data ? ascii.data : "", ascii.length);
+    struct mt_foreign_text rest = mt_foreign_text(ascii.data ? ascii.data : "", ascii.length);
     while (mt_foreign_next(&rest, &character)) {
         char escape[MT_FOREIGN_ESCAPE] = {(char)character.code};
         size_t length =
@@ -173,14 +172,13 @@ static void draw_column(struct canvas *canvas, unsigned at)
 {
     const struct mt_view *view = canvas->view;
     const struct mt_view_layout *layout = &canvas->layout;
-    uint32_t begin, end, column;
+    uint32_t begin, end;
     double half = (double)top_bytes(view) / layout->plot_rows / 2;
-    bool is_selected;
     unsigned reserved_row;
 
     mt_view_columns_of(view, at, &begin, &end);
-    column = mt_view_fullest(view, begin, end);
-    is_selected = view->selected >= begin && view->selected < end;
+    uint32_t column = mt_view_fullest(view, begin, end);
+    bool is_selected = view->selected >= begin && view->selected < end;
     if (is_selected)
         column = view->selected;
     reserved_row = row_of_bytes(canvas, view->device->history->columns[column].bytes.reserved);
@@ -283,13 +281,12 @@ static void draw_axis(struct canvas *canvas)
         put_right(canvas, row + 1, layout->plot_left - 1, "event", 0);
     for (unsigned at = 0; at < layout->plot_columns; at++) {
         unsigned column = layout->plot_left + at;
-        uint64_t low, high, value;
         char label[MT_TICK_TEXT];
 
         mt_view_columns_of(view, at, &begin, &end);
-        low = axis_value(view, begin);
-        high = axis_value(view, end);
-        value = high ? (high - 1) / step * step : 0;
+        uint64_t low = axis_value(view, begin);
+        uint64_t high = axis_value(view, end);
+        uint64_t value = high ? (high - 1) / step * step : 0;
         put(canvas, row, column, sign(canvas, 0x2500, '-'), 0);
         if (begin != before && value >= low && column >= free_from) {
             tick_label(view, value, step, label);

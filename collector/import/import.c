@@ -85,8 +85,6 @@ static enum mt_status open_trace(struct mt_feed *feed, const char *path, struct 
 static enum mt_status open_content(struct mt_feed *feed, const char *path,
                                    struct mt_source **source, struct mt_error *error)
 {
-    const struct importer *importer;
-    const char *advice;
     const void *bytes;
     size_t length;
     enum mt_status status = mt_feed_start(feed, &bytes, &length, error);
@@ -97,11 +95,11 @@ static enum mt_status open_content(struct mt_feed *feed, const char *path,
         return mt_fail(error, MT_ERR_FORMAT, 0, "the file is empty");
     if (mt_trace_probe(bytes, length))
         return open_trace_in_memory(feed, mt_feed_read, source, error);
-    advice =
+    const char *advice =
         mt_memory_timeline_probe(bytes, length) ? NULL : mt_neighbor_advice(bytes, length, path);
     if (advice)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", advice);
-    importer = probe(bytes, length);
+    const struct importer *importer = probe(bytes, length);
     if (!importer)
         return mt_fail(error, MT_ERR_FORMAT, 0,
                        "neither a memtrace trace nor a format that can be imported");

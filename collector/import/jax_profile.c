@@ -229,12 +229,11 @@ static enum mt_status push_line(struct jax *jax, struct line *line, uint32_t *st
 static enum mt_status push_location(struct jax *jax, uint64_t id, uint32_t *stack)
 {
     uint32_t index = mt_map_get(&jax->location_ids, id);
-    const struct location *location;
     enum mt_status status = MT_OK;
 
     if (index == MT_MAP_NONE)
         return lacks(jax, "a location");
-    location = &jax->locations[index];
+    const struct location *location = &jax->locations[index];
     jax->made.symbols.frames_cut += location->cut;
     for (size_t i = location->count; i && !status; i--)
         status = push_line(jax, &jax->lines[location->first + i - 1], stack);
@@ -364,7 +363,6 @@ static enum mt_status take_sample(struct jax *jax, struct mt_pb_bytes bytes, str
                              .stack = MT_NO_ID,
                              .name = MT_NO_ID,
                              .heap = (uint16_t)jax->heap};
-    enum mt_status status;
 
     if (!read_sample(jax, bytes, sample))
         return damaged(jax, bytes.at);
@@ -381,7 +379,7 @@ static enum mt_status take_sample(struct jax *jax, struct mt_pb_bytes bytes, str
         jax->executable_bytes += sample->values[1];
         return MT_OK;
     }
-    status = stack_of(jax, sample, &event.stack);
+    enum mt_status status = stack_of(jax, sample, &event.stack);
     if (!status)
         status = device_of(jax, sample->device, &event.device);
     if (!status && sample->kind && text_of(jax, sample->kind, &event.name))

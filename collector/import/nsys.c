@@ -27,12 +27,10 @@ bool mt_nsys_probe(const void *bytes, size_t length)
 
 static enum mt_status check_file(const char *path, struct mt_error *error)
 {
-    struct mt_database_file file;
-
     if (!path)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "a database is read from a file that is not compressed: write it to one");
-    file = mt_database_file_of(path);
+    struct mt_database_file file = mt_database_file_of(path);
     if (!file.is_sqlite)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the database is cut within its header");
     if (file.is_own)
@@ -54,10 +52,9 @@ static enum mt_status ask(struct mt_nsys *nsys, const char *text, mt_nsys_row on
                           struct mt_error *error)
 {
     struct mt_buf sql = {0};
-    enum mt_status status;
 
     mt_buf_add_text(&sql, text);
-    status = mt_nsys_ask(nsys, &sql, on_row, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, on_row, error);
     mt_buf_release(&sql);
     return status;
 }
@@ -136,7 +133,6 @@ static enum mt_status take_process(struct mt_nsys *nsys, const struct mt_value *
 static enum mt_status choose_process(struct mt_nsys *nsys, struct mt_error *error)
 {
     struct mt_buf sql = {0};
-    enum mt_status status;
 
     if (!nsys->has_process)
         return MT_OK;
@@ -145,7 +141,7 @@ static enum mt_status choose_process(struct mt_nsys *nsys, struct mt_error *erro
                   "bytes END) FROM " MT_NSYS_MEMORY " WHERE typeof(globalPid) = 'integer' GROUP BY "
                   "1 ORDER BY 3 DESC, 1",
                   (long long)nsys->allocation);
-    status = mt_nsys_ask(nsys, &sql, take_process, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, take_process, error);
     mt_buf_release(&sql);
     if (!status && nsys->processes_left_out > MAX_PROCESSES)
         mt_buf_printf(&nsys->not_used, "more processes with events of memory: %llu\n",
@@ -223,13 +219,12 @@ static enum mt_status read_numbers(struct mt_nsys *nsys, struct mt_error *error)
 static enum mt_status take_string(struct mt_nsys *nsys, const struct mt_value *row)
 {
     uint32_t index;
-    enum mt_status status;
 
     if (row[0].kind != MT_VALUE_INTEGER || row[1].kind != MT_VALUE_TEXT ||
         mt_map_find(&nsys->string_ids, (uint64_t)row[0].integer) != MT_MAP_NONE)
         return MT_OK;
-    status = mt_strings_intern(&nsys->strings, row[1].text,
-                               mt_min_u64(row[1].length, MT_NSYS_TEXT_BYTES), &index);
+    enum mt_status status = mt_strings_intern(
+        &nsys->strings, row[1].text, mt_min_u64(row[1].length, MT_NSYS_TEXT_BYTES), &index);
     return status ? status : mt_map_set(&nsys->string_ids, (uint64_t)row[0].integer, index);
 }
 
@@ -262,11 +257,10 @@ static enum mt_status take_device(struct mt_nsys *nsys, const struct mt_value *r
     struct mt_symbols *symbols = &nsys->made.symbols;
     int64_t number = mt_nsys_integer(&row[0], -1), bytes = mt_nsys_integer(&row[2], 0);
     uint32_t name, id;
-    enum mt_status status;
 
     if (number < 0 || number > 1023)
         return MT_OK;
-    status = short_text(nsys, row[1], MAX_NAME_BYTES, &name);
+    enum mt_status status = short_text(nsys, row[1], MAX_NAME_BYTES, &name);
     if (!status)
         status = mt_symbols_device(symbols, (uint32_t)number, name,
                                    bytes > 0 && bytes < (int64_t)1 << 60 ? (uint64_t)bytes : 0);
@@ -296,7 +290,6 @@ static enum mt_status read_devices(struct mt_nsys *nsys, struct mt_error *error)
     bool is_mapped = mt_nsys_has(nsys, "TARGET_INFO_CUDA_DEVICE.cudaId") &&
                      mt_nsys_has(nsys, "TARGET_INFO_CUDA_DEVICE.gpuId") &&
                      mt_nsys_has(nsys, "TARGET_INFO_CUDA_DEVICE.pid") && nsys->has_process;
-    enum mt_status status;
 
     if (!mt_nsys_has(nsys, "TARGET_INFO_GPU.id") || !mt_nsys_has(nsys, "TARGET_INFO_GPU.name"))
         return MT_OK;
@@ -315,7 +308,7 @@ static enum mt_status read_devices(struct mt_nsys *nsys, struct mt_error *error)
                       pid_of(nsys->process));
     else
         mt_buf_add_text(&sql, " WHERE (SELECT count(*) FROM TARGET_INFO_GPU) = 1");
-    status = mt_nsys_ask(nsys, &sql, take_device, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, take_device, error);
     mt_buf_release(&sql);
     return status;
 }
@@ -324,11 +317,10 @@ static enum mt_status take_thread(struct mt_nsys *nsys, const struct mt_value *r
 {
     uint64_t thread = (uint64_t)mt_nsys_integer(&row[0], 0);
     uint32_t name, id;
-    enum mt_status status;
 
     if (mt_map_get(&nsys->threads, thread) != MT_MAP_NONE || nsys->threads.count > UINT16_MAX / 2)
         return MT_OK;
-    status = mt_nsys_text(nsys, &row[1], &name);
+    enum mt_status status = mt_nsys_text(nsys, &row[1], &name);
     if (!status)
         status = mt_symbols_thread(&nsys->made.symbols, name, thread & 0xffffff, &id);
     return status ? status : mt_map_set(&nsys->threads, thread, id);
@@ -337,13 +329,12 @@ static enum mt_status take_thread(struct mt_nsys *nsys, const struct mt_value *r
 static enum mt_status read_threads(struct mt_nsys *nsys, struct mt_error *error)
 {
     struct mt_buf sql = {0};
-    enum mt_status status;
 
     if (!mt_nsys_has(nsys, "ThreadNames.nameId") || !mt_nsys_has(nsys, "ThreadNames.globalTid"))
         return MT_OK;
     mt_buf_add_text(&sql, "SELECT t.globalTid, t.nameId FROM ThreadNames t WHERE ");
     mt_nsys_add_process(&sql, nsys, "t.globalTid");
-    status = mt_nsys_ask(nsys, &sql, take_thread, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, take_thread, error);
     mt_buf_release(&sql);
     return status;
 }
@@ -362,7 +353,6 @@ static enum mt_status read_domains(struct mt_nsys *nsys, struct mt_error *error)
 {
     enum { DOMAIN_CREATED = 75 };
     struct mt_buf sql = {0};
-    enum mt_status status;
 
     if (!mt_nsys_has(nsys, "NVTX_EVENTS.domainId") || !mt_nsys_has(nsys, "NVTX_EVENTS.text") ||
         !mt_nsys_has(nsys, "NVTX_EVENTS.eventType") || !mt_nsys_has(nsys, "NVTX_EVENTS.globalTid"))
@@ -370,7 +360,7 @@ static enum mt_status read_domains(struct mt_nsys *nsys, struct mt_error *error)
     mt_buf_printf(&sql, "SELECT n.domainId, %s FROM NVTX_EVENTS n WHERE n.eventType = %d AND ",
                   mt_nsys_range_text(nsys), DOMAIN_CREATED);
     mt_nsys_add_process(&sql, nsys, "n.globalTid");
-    status = mt_nsys_ask(nsys, &sql, take_domain, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, take_domain, error);
     mt_buf_release(&sql);
     return status;
 }
@@ -383,7 +373,6 @@ static enum mt_status take_null_stream(struct mt_nsys *nsys, const struct mt_val
 static enum mt_status read_null_streams(struct mt_nsys *nsys, struct mt_error *error)
 {
     struct mt_buf sql = {0};
-    enum mt_status status;
 
     if (!mt_nsys_has(nsys, "TARGET_INFO_CUDA_CONTEXT_INFO.nullStreamId") ||
         !mt_nsys_has(nsys, "TARGET_INFO_CUDA_CONTEXT_INFO.processId") || !nsys->has_process)
@@ -391,7 +380,7 @@ static enum mt_status read_null_streams(struct mt_nsys *nsys, struct mt_error *e
     mt_buf_printf(&sql,
                   "SELECT nullStreamId FROM TARGET_INFO_CUDA_CONTEXT_INFO WHERE processId = %u",
                   pid_of(nsys->process));
-    status = mt_nsys_ask(nsys, &sql, take_null_stream, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, take_null_stream, error);
     mt_buf_release(&sql);
     return status;
 }
@@ -500,10 +489,9 @@ enum mt_status mt_nsys_read(const char *path, const struct mt_database_library *
                             struct mt_source **source, struct mt_error *error)
 {
     struct mt_nsys nsys = {.path = path, .library = library, .stack = MT_NO_ID, .chain = INT64_MIN};
-    enum mt_status status;
 
     nsys.until_ns = mt_now_ns() + MT_NSYS_SECONDS * (uint64_t)1000000000;
-    status = read_all(&nsys, error);
+    enum mt_status status = read_all(&nsys, error);
     if (!status) {
         describe(&nsys);
         status = nsys.not_used.failed || nsys.not_recorded.failed

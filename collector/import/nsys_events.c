@@ -77,13 +77,12 @@ static enum mt_status pool_of(struct mt_nsys *nsys, uint64_t addr, uint16_t *num
 
 static enum mt_status thread_of(struct mt_nsys *nsys, const struct mt_value *tid, uint16_t *number)
 {
-    uint32_t id;
     enum mt_status status = MT_OK;
 
     *number = 0;
     if (tid->kind != MT_VALUE_INTEGER)
         return MT_OK;
-    id = mt_map_get(&nsys->threads, (uint64_t)tid->integer);
+    uint32_t id = mt_map_get(&nsys->threads, (uint64_t)tid->integer);
     if (id == MT_MAP_NONE) {
         status = mt_symbols_thread(&nsys->made.symbols, MT_NO_ID, (uint64_t)tid->integer & 0xffffff,
                                    &id);
@@ -109,11 +108,9 @@ static enum mt_status stream_of(struct mt_nsys *nsys, const struct mt_value *str
 /* enum mt_nsys_heap, without pools. */
 static uint32_t kind_of(const struct mt_nsys *nsys, const struct mt_value *row)
 {
-    uint32_t kind;
-
     if (row[KIND].kind != MT_VALUE_INTEGER || mt_nsys_integer(&row[IMPORTED], 0))
         return MT_NSYS_DEVICE;
-    kind = mt_map_get(&nsys->kinds, (uint64_t)row[KIND].integer);
+    uint32_t kind = mt_map_get(&nsys->kinds, (uint64_t)row[KIND].integer);
     return kind == MT_MAP_NONE              ? MT_NSYS_UNKNOWN
            : kind == MT_NSYS_MANAGED_STATIC ? MT_NSYS_MANAGED
                                             : kind;
@@ -140,13 +137,12 @@ static enum mt_status fill_block(struct mt_nsys *nsys, const struct mt_value *ro
 {
     enum mt_nsys_heap heap = heap_kind_of(nsys, row);
     int64_t device = mt_nsys_integer(&row[DEVICE], 0), pool = mt_nsys_integer(&row[POOL], 0);
-    enum mt_status status;
 
     *block = (struct mt_nsys_block){.key = key_of(nsys, row),
                                     .addr = (uint64_t)row[ADDRESS].integer,
                                     .size_bytes = (uint64_t)row[BYTES].integer,
                                     .device = (uint16_t)device};
-    status = heap_of(nsys, heap, &block->heap);
+    enum mt_status status = heap_of(nsys, heap, &block->heap);
     if (!status)
         status = stream_of(nsys, &row[STREAM], &block->stream);
     if (heap == MT_NSYS_IMPORTED)
@@ -203,12 +199,11 @@ static enum mt_status add_free(struct mt_nsys *nsys, uint32_t index, struct mt_e
 static enum mt_status end_lost(struct mt_nsys *nsys, uint64_t key, uint64_t t_ns)
 {
     uint32_t index = mt_map_take(&nsys->alive, key);
-    struct mt_event event;
 
     if (index == MT_MAP_NONE)
         return MT_OK;
     nsys->frees_lost++;
-    event = event_of(&nsys->blocks[index], MT_EVENT_FREE_REQUESTED, t_ns);
+    struct mt_event event = event_of(&nsys->blocks[index], MT_EVENT_FREE_REQUESTED, t_ns);
     return add_free(nsys, index, &event);
 }
 
@@ -231,7 +226,6 @@ static enum mt_status take_allocation(struct mt_nsys *nsys, const struct mt_valu
 {
     uint64_t key = key_of(nsys, row);
     uint32_t index;
-    struct mt_event event;
     enum mt_status status = end_lost(nsys, key, t_ns);
 
     if (!status)
@@ -240,7 +234,7 @@ static enum mt_status take_allocation(struct mt_nsys *nsys, const struct mt_valu
         status = fill_block(nsys, row, &nsys->blocks[index]);
     if (status)
         return status;
-    event = event_of(&nsys->blocks[index], MT_EVENT_ALLOC, t_ns);
+    struct mt_event event = event_of(&nsys->blocks[index], MT_EVENT_ALLOC, t_ns);
     event.stack = of_call(&nsys->call_stacks, row); /* MT_MAP_NONE is MT_NO_ID */
     event.thread = thread_of_call(nsys, row);
     nsys->allocations++;
@@ -255,14 +249,13 @@ static enum mt_status take_allocation(struct mt_nsys *nsys, const struct mt_valu
 static enum mt_status take_free(struct mt_nsys *nsys, const struct mt_value *row, uint64_t t_ns)
 {
     uint32_t index = mt_map_take(&nsys->alive, key_of(nsys, row));
-    struct mt_event event;
     enum mt_status status = MT_OK;
 
     if (index == MT_MAP_NONE) {
         nsys->frees_unknown++;
         return MT_OK;
     }
-    event = event_of(&nsys->blocks[index], MT_EVENT_FREE_REQUESTED, t_ns);
+    struct mt_event event = event_of(&nsys->blocks[index], MT_EVENT_FREE_REQUESTED, t_ns);
     nsys->sizes_differ += row[BYTES].integer && (uint64_t)row[BYTES].integer != event.size_bytes;
     event.thread = thread_of_call(nsys, row);
     if (row[STREAM].kind == MT_VALUE_INTEGER)
@@ -478,7 +471,6 @@ static bool has_refused(const struct mt_nsys *nsys)
 static enum mt_status read(struct mt_nsys *nsys, bool is_first, struct mt_error *error)
 {
     struct mt_buf sql = {0};
-    enum mt_status status;
 
     nsys->is_first_reading = is_first;
     add_memory(&sql, nsys);
@@ -490,7 +482,7 @@ static enum mt_status read(struct mt_nsys *nsys, bool is_first, struct mt_error 
     if (!is_first && has_refused(nsys))
         add_refused(&sql, nsys);
     mt_buf_add_text(&sql, " ORDER BY 1, 2, 3, 4");
-    status = mt_nsys_ask(nsys, &sql, take_row, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, take_row, error);
     mt_buf_release(&sql);
     return status;
 }
@@ -520,12 +512,11 @@ static enum mt_status take_frame(struct mt_nsys *nsys, const struct mt_value *ro
     struct mt_symbols *symbols = &nsys->made.symbols;
     int64_t chain = mt_nsys_integer(&row[0], 0);
     uint32_t function, file, frame;
-    enum mt_status status;
 
     if (chain != nsys->chain)
         nsys->stack = MT_NO_ID;
     nsys->chain = chain;
-    status = mt_nsys_text(nsys, &row[1], &function);
+    enum mt_status status = mt_nsys_text(nsys, &row[1], &function);
     if (!status)
         status = mt_nsys_text(nsys, &row[2], &file);
     if (!status)
@@ -554,7 +545,6 @@ static bool has_chains(const struct mt_nsys *nsys)
 static enum mt_status read_chains(struct mt_nsys *nsys, struct mt_error *error)
 {
     struct mt_buf sql = {0};
-    enum mt_status status;
 
     mt_buf_add_text(&sql, "SELECT c.id, c.symbol");
     mt_nsys_add_column(&sql, nsys, "c", "CUDA_CALLCHAINS.module");
@@ -563,7 +553,7 @@ static enum mt_status read_chains(struct mt_nsys *nsys, struct mt_error *error)
               " r WHERE ");
     add_is_wanted(&sql, nsys);
     mt_buf_add_text(&sql, ") ORDER BY c.id, c.stackDepth DESC");
-    status = mt_nsys_ask(nsys, &sql, take_frame, error);
+    enum mt_status status = mt_nsys_ask(nsys, &sql, take_frame, error);
     mt_buf_release(&sql);
     return status;
 }

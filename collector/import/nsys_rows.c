@@ -34,14 +34,13 @@ enum mt_status mt_nsys_ask(struct mt_nsys *nsys, const struct mt_buf *sql, mt_ns
         .on_columns = ignore_columns,
         .on_row = take_row};
     struct mt_error why = {.status = MT_OK}, of_row = {.status = MT_OK};
-    enum mt_status status;
 
     if (sql->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     nsys->on_row = on_row;
     nsys->status = MT_OK;
     nsys->error = &of_row;
-    status = nsys->library->ask(&question, &why);
+    enum mt_status status = nsys->library->ask(&question, &why);
     if (nsys->status)
         return mt_fail(error, nsys->status, MT_NO_OFFSET, "%s",
                        of_row.status ? of_row.text : mt_status_text(nsys->status));
@@ -93,11 +92,10 @@ enum mt_status mt_nsys_text(struct mt_nsys *nsys, const struct mt_value *value, 
 {
     const char *text = value->text;
     size_t length = value->length;
-    uint32_t index;
 
     *id = MT_NO_ID;
     if (value->kind == MT_VALUE_INTEGER) {
-        index = mt_map_get(&nsys->string_ids, (uint64_t)value->integer);
+        uint32_t index = mt_map_get(&nsys->string_ids, (uint64_t)value->integer);
         if (index == MT_MAP_NONE)
             return MT_OK;
         text = nsys->strings.texts[index];

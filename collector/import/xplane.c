@@ -46,7 +46,7 @@ static void xplane_regions_init(struct xplane_regions *regions, uint64_t limit_b
 /* Returns 0 if the limit leaves no room. */
 static uint64_t size_of_next(struct xplane_regions *regions, uint64_t chunk_bytes)
 {
-    uint64_t room = mt_round_down(regions->limit_bytes - regions->pool_bytes, ALIGNMENT), bytes;
+    uint64_t room = mt_round_down(regions->limit_bytes - regions->pool_bytes, ALIGNMENT);
     bool increased = false;
 
     if (!chunk_bytes || chunk_bytes > room)
@@ -55,7 +55,7 @@ static uint64_t size_of_next(struct xplane_regions *regions, uint64_t chunk_byte
         regions->next_bytes *= 2;
         increased = true;
     }
-    bytes = mt_min_u64(regions->next_bytes, room);
+    uint64_t bytes = mt_min_u64(regions->next_bytes, room);
     if (!increased && regions->next_bytes <= MAX_ADDRESS)
         regions->next_bytes *= 2;
     return bytes;
@@ -91,7 +91,6 @@ static bool xplane_regions_add(struct xplane_regions *regions,
                                const struct mt_xplane_record *record, bool *added)
 {
     const struct mt_xplane_region *region = region_at(regions, record);
-    uint64_t bytes;
 
     *added = false;
     if (record->addr > MAX_ADDRESS || record->addr % LEAST_ALIGNMENT ||
@@ -100,7 +99,7 @@ static bool xplane_regions_add(struct xplane_regions *regions,
     if (region)
         return record->addr >= region->addr && (record->addr - region->addr) % ALIGNMENT == 0 &&
                record->addr + record->chunk_bytes <= region->addr + region->size_bytes;
-    bytes = size_of_next(regions, mt_round_up(record->requested_bytes, ALIGNMENT));
+    uint64_t bytes = size_of_next(regions, mt_round_up(record->requested_bytes, ALIGNMENT));
     if (bytes < record->chunk_bytes || regions->count == XPLANE_MAX_REGIONS ||
         !is_free_room(regions, record->addr, bytes))
         return false;
@@ -167,11 +166,9 @@ bool mt_xplane_probe(const void *bytes, size_t length)
 
 static struct mt_event *add_event(struct profile *profile, const struct mt_xplane_record *record)
 {
-    struct mt_event *event;
-
     if (mt_grow(&profile->events, &profile->capacity, profile->count + 1, sizeof *profile->events))
         return NULL;
-    event = &profile->events[profile->count];
+    struct mt_event *event = &profile->events[profile->count];
     *event = (struct mt_event){.seq = profile->count++,
                                .t_ns = record->t_ns + profile->begin_t_ns,
                                .addr = record->addr,
@@ -283,12 +280,11 @@ static enum mt_status add_initial(struct profile *profile)
 static enum mt_status add_record(struct profile *profile, const struct mt_xplane_record *record)
 {
     const struct arena *arena = &profile->arenas[record->device];
-    struct mt_event *event;
     enum mt_status status = MT_OK;
     bool added = false;
 
     if (record->is_free) {
-        event = add_event(profile, record);
+        struct mt_event *event = add_event(profile, record);
         if (!event)
             return MT_ERR_MEMORY;
         event->kind = MT_EVENT_FREE_REQUESTED;
@@ -540,11 +536,11 @@ enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error)
 {
     struct profile *profile = calloc(1, sizeof *profile);
-    enum mt_status status;
 
     if (!profile)
         return no_memory(error);
-    status = prepare(profile) ? no_memory(error) : read_profile(profile, feed, error);
+    enum mt_status status =
+        prepare(profile) ? no_memory(error) : read_profile(profile, feed, error);
     if (!status && make_arenas(profile))
         status = no_memory(error);
     if (!status && profile->settings.failed)

@@ -165,7 +165,6 @@ static enum mt_status read_entry(struct plane *plane, struct mt_pb_bytes entry, 
 {
     struct mt_pb_reader reader = mt_pb_reader_of(entry), inner = {0};
     struct mt_pb_field field;
-    enum mt_status status;
 
     *id = 0;
     *name = (struct mt_pb_bytes){entry.at, 0};
@@ -175,7 +174,7 @@ static enum mt_status read_entry(struct plane *plane, struct mt_pb_bytes entry, 
         if (field.number == ENTRY_VALUE && field.kind == MT_PB_BYTES)
             inner = mt_pb_reader_of(field.bytes);
     }
-    status = end_of(plane, &reader);
+    enum mt_status status = end_of(plane, &reader);
     while (!status && mt_pb_next(&inner, &field))
         if (field.number == METADATA_NAME && field.kind == MT_PB_BYTES)
             *name = field.bytes;
@@ -376,7 +375,6 @@ static enum mt_status read_event(struct plane *plane, struct mt_pb_bytes event, 
     struct values values = {.seen = 0};
     uint64_t id = 0, offset_ps = 0;
     struct mt_pb_field field;
-    enum mt_status status;
 
     while (mt_pb_next(&reader, &field)) {
         if (field.number == EVENT_METADATA && field.kind == MT_PB_VARINT)
@@ -384,7 +382,7 @@ static enum mt_status read_event(struct plane *plane, struct mt_pb_bytes event, 
         if (field.number == EVENT_OFFSET_PS && field.kind == MT_PB_VARINT)
             offset_ps = field.value;
     }
-    status = end_of(plane, &reader);
+    enum mt_status status = end_of(plane, &reader);
     record.is_free = plane->has_ids[1] && id == plane->ids[1];
     if (status || (!record.is_free && !(plane->has_ids[0] && id == plane->ids[0])))
         return status;
@@ -399,7 +397,6 @@ static enum mt_status read_line(struct plane *plane, struct mt_pb_bytes line)
 {
     struct mt_pb_reader reader = mt_pb_reader_of(line);
     struct mt_pb_field field;
-    enum mt_status status;
     uint64_t line_ns = 0;
 
     plane->thread_name = (struct mt_pb_bytes){line.at, 0};
@@ -412,7 +409,7 @@ static enum mt_status read_line(struct plane *plane, struct mt_pb_bytes line)
         if (field.number == LINE_TIMESTAMP_NS && field.kind == MT_PB_VARINT)
             line_ns = mt_min_u64(field.value, MAX_TIME_NS);
     }
-    status = end_of(plane, &reader);
+    enum mt_status status = end_of(plane, &reader);
     reader = mt_pb_reader_of(line);
     while (!status && mt_pb_next(&reader, &field))
         if (field.number == LINE_EVENTS && field.kind == MT_PB_BYTES)

@@ -134,17 +134,16 @@ static void tell_manifest(void)
 {
     const char *manifest = mt_recorder_settings->manifest;
     char line[sizeof mt_core.trace_path + 2];
-    int fd, length;
 
     if (!manifest[0])
         return;
-    fd = mt_io_open(manifest, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
+    int fd = mt_io_open(manifest, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0) {
         if (errno != ENOENT && errno != ELOOP)
             say_unlisted(manifest, errno);
         return;
     }
-    length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
+    int length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
     if (mt_manifest_is_mine(fd, manifest)) {
         if (mt_manifest_has_line(fd, MT_MANIFEST_BEGUN))
             mt_core.tape->commits[0].began_t_ns = 0;
@@ -160,9 +159,8 @@ static void tell_manifest(void)
 static bool open_trace(void)
 {
     struct stat facts;
-    unsigned attempt;
 
-    for (attempt = 0; attempt < MAX_TRIES; attempt++) {
+    for (unsigned attempt = 0; attempt < MAX_TRIES; attempt++) {
         if (!name_trace(attempt)) {
             errno = ENAMETOOLONG;
             return false;
@@ -294,13 +292,12 @@ static bool create_files(void)
 {
     const struct timespec now = {0, 0};
     sigset_t all, before, file_size;
-    bool done;
 
     sigfillset(&all);
     sigemptyset(&file_size);
     sigaddset(&file_size, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    done = trace_file_create();
+    bool done = trace_file_create();
     if (!done && !sigismember(&before, SIGXFSZ))
         (void)sigtimedwait(&file_size, NULL, &now);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -310,13 +307,12 @@ static bool create_files(void)
 static bool start(void)
 {
     static bool said;
-    struct mt_clock_point first;
 
     if (!mt_recorder_settings->asked ||
         (!mt_recorder_settings->follow && (uint32_t)getpid() != mt_recorder_settings->root_process))
         return false;
     mt_clock_start(&mt_core.clock);
-    first = mt_clock_now(&mt_core.clock);
+    struct mt_clock_point first = mt_clock_now(&mt_core.clock);
     if (!mt_thread_key_make() || (!mt_core.generation_page && !make_generation_page()) ||
         !create_files())
         return false;
@@ -338,7 +334,6 @@ static bool start(void)
 
 static bool start_once(void)
 {
-    uint64_t start_ns;
     int state = MT_CORE_NEW;
 
     /* the state is kept: the memory may be shared with the parent (vfork) */
@@ -351,7 +346,7 @@ static bool start_once(void)
                                              started ? MT_CORE_RUNNING : MT_CORE_OFF);
         return started;
     }
-    for (start_ns = mt_monotonic_ns(); state == MT_CORE_STARTING;
+    for (uint64_t start_ns = mt_monotonic_ns(); state == MT_CORE_STARTING;
          state = atomic_load(&mt_core.state)) {
         if (mt_monotonic_ns() - start_ns > MAX_START_WAIT_NS)
             return false;
@@ -454,11 +449,10 @@ static bool launcher_waits(void)
 {
     const char *list = mt_recorder_settings->manifest;
     bool waits = false;
-    int fd;
 
     if (!list[0])
         return false;
-    fd = open(list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
     if (mt_manifest_is_mine(fd, list)) { /* else this trace is not listed there */
@@ -515,11 +509,9 @@ enum mt_early_end mt_lifecycle_end(void)
  * an end record is final. */
 __attribute__((destructor)) static void process_ends(void)
 {
-    bool is_closed;
-
     if (!has_open_trace())
         return;
-    is_closed = close_trace();
+    bool is_closed = close_trace();
     if (!launcher_waits() && is_closed) /* in any case, a list that nobody needs is removed */
         leave_tape();
 }

@@ -78,12 +78,11 @@ static void tell(unsigned number, const char *what, const char *value)
 static const char *instance_of(const struct driver *driver, int device, char name[NAME_TEXT])
 {
     static const char word[] = " MIG ";
-    const char *at;
 
     if (!driver->name || driver->name(name, NAME_TEXT, device))
         return NULL;
     name[NAME_TEXT - 1] = '\0';
-    at = strstr(name, word);
+    const char *at = strstr(name, word);
     return at && at[sizeof word - 1] ? at + sizeof word - 1 : NULL;
 }
 
@@ -91,11 +90,10 @@ static void tell_uuid(const struct driver *driver, unsigned number, int device, 
 {
     unsigned char uuid[UUID_BYTES];
     char text[UUID_TEXT];
-    int length;
 
     if (!driver->uuid || driver->uuid(uuid, device))
         return;
-    length = snprintf(text, sizeof text, is_instance ? "MIG-" : "GPU-");
+    int length = snprintf(text, sizeof text, is_instance ? "MIG-" : "GPU-");
     for (int i = 0; i < UUID_BYTES; i++)
         length += snprintf(text + length, sizeof text - (size_t)length, "%s%02x",
                            i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
@@ -132,12 +130,10 @@ static void tell_devices(const struct driver *driver)
     if (!driver->count || !driver->get || driver->count(&count))
         return;
     for (unsigned i = 0; i < (unsigned)count && i < MT_IDENTITY_DEVICES; i++) {
-        const char *instance;
-
         if (told >> i & 1 || driver->get(&device, (int)i) || !is_used(driver, i, device))
             continue;
         told |= 1u << i;
-        instance = instance_of(driver, device, name);
+        const char *instance = instance_of(driver, device, name);
         tell_uuid(driver, i, device, instance != NULL);
         tell_pci(driver, i, device);
         if (instance)
@@ -237,13 +233,12 @@ static void tell_boot(void)
 
 static void start(void)
 {
-    uint64_t limit_bytes;
     char text[32];
 
     if (!mt_collect_enter())
         return;
     tell_boot();
-    limit_bytes = mt_cgroup_limit_bytes("");
+    uint64_t limit_bytes = mt_cgroup_limit_bytes("");
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)limit_bytes);
     if (limit_bytes)
         mt_collect_fact("cgroup_limit_bytes", text);

@@ -152,11 +152,10 @@ static void registered(const void *communicator, const void *buffer, size_t size
 static void deregistered(const void *communicator, const void *handle, const char *call)
 {
     struct mt_signals before;
-    size_t at;
 
     if (!begin(&before))
         return;
-    at = find_registration(communicator, handle);
+    size_t at = find_registration(communicator, handle);
     if (at != SIZE_MAX && --nccl.registrations[at].uses == 0)
         end_registration(at, call);
     end(before);
@@ -166,14 +165,13 @@ static void deregistered(const void *communicator, const void *handle, const cha
 static void destroyed(const void *pointer, const char *call)
 {
     struct mt_signals before;
-    struct communicator *known;
 
     if (!begin(&before))
         return;
     for (size_t i = nccl.registration_count; i-- > 0;)
         if (nccl.registrations[i].communicator == pointer)
             end_registration(i, call);
-    known = find_communicator(pointer);
+    struct communicator *known = find_communicator(pointer);
     if (known)
         *known = nccl.communicators[--nccl.communicator_count];
     end(before);
@@ -213,14 +211,13 @@ static void tell_ranks(const void *communicator, uint64_t id, const void *caller
 static void made(const void *pointer, const void *caller, const char *call, bool says_ranks)
 {
     uint64_t id = mt_nvtx_communicator_last();
-    struct mt_signals before;
     int saved = errno;
 
     if (!id || !mt_collect_enter())
         return;
     if (!says_ranks)
         tell_ranks(pointer, id, caller, call);
-    before = mt_lock(&nccl.lock);
+    struct mt_signals before = mt_lock(&nccl.lock);
     keep_communicator(pointer, id);
     mt_unlock(&nccl.lock, before);
     mt_collect_leave();
@@ -236,10 +233,9 @@ static void made(const void *pointer, const void *caller, const char *call, bool
 int ncclCommInitRank(void **communicator, int ranks, struct mt_nccl_id id, int rank)
 {
     mt_nccl_init_fn *next = (mt_nccl_init_fn *)behind("ncclCommInitRank", CALLER);
-    int result;
 
     mt_nvtx_communicator_forget();
-    result = next ? next(communicator, ranks, id, rank) : INTERNAL_ERROR;
+    int result = next ? next(communicator, ranks, id, rank) : INTERNAL_ERROR;
     MADE(communicator, "ncclCommInitRank", true);
     return result;
 }
@@ -249,10 +245,9 @@ int ncclCommInitRankConfig(void **communicator, int ranks, struct mt_nccl_id id,
 {
     mt_nccl_init_config_fn *next =
         (mt_nccl_init_config_fn *)behind("ncclCommInitRankConfig", CALLER);
-    int result;
 
     mt_nvtx_communicator_forget();
-    result = next ? next(communicator, ranks, id, rank, config) : INTERNAL_ERROR;
+    int result = next ? next(communicator, ranks, id, rank, config) : INTERNAL_ERROR;
     MADE(communicator, "ncclCommInitRankConfig", true);
     return result;
 }
@@ -262,10 +257,9 @@ int ncclCommInitRankScalable(void **communicator, int ranks, int rank, int id_co
 {
     mt_nccl_init_scalable_fn *next =
         (mt_nccl_init_scalable_fn *)behind("ncclCommInitRankScalable", CALLER);
-    int result;
 
     mt_nvtx_communicator_forget();
-    result = next ? next(communicator, ranks, rank, id_count, ids, config) : INTERNAL_ERROR;
+    int result = next ? next(communicator, ranks, rank, id_count, ids, config) : INTERNAL_ERROR;
     MADE(communicator, "ncclCommInitRankScalable", true);
     return result;
 }
@@ -273,10 +267,9 @@ int ncclCommInitRankScalable(void **communicator, int ranks, int rank, int id_co
 int ncclCommSplit(void *parent, int color, int key, void **communicator, void *config)
 {
     mt_nccl_split_fn *next = (mt_nccl_split_fn *)behind("ncclCommSplit", CALLER);
-    int result;
 
     mt_nvtx_communicator_forget();
-    result = next ? next(parent, color, key, communicator, config) : INTERNAL_ERROR;
+    int result = next ? next(parent, color, key, communicator, config) : INTERNAL_ERROR;
     MADE(communicator, "ncclCommSplit", false);
     return result;
 }

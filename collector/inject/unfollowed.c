@@ -28,9 +28,8 @@ static const char *const own_variables[] = {
 static char **entry_of(const char *name)
 {
     size_t length = strlen(name);
-    char **entry;
 
-    for (entry = environ; entry && *entry; entry++)
+    for (char **entry = environ; entry && *entry; entry++)
         if (!strncmp(*entry, name, length) && (*entry)[length] == '=')
             return entry;
     return NULL;

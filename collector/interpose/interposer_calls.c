@@ -28,10 +28,9 @@ static const struct mt_driver_hooks *find_hooks(void)
 {
     static _Atomic(const struct mt_driver_hooks *) found;
     static _Atomic bool looked;
-    void *symbol;
 
     if (!atomic_load_explicit(&looked, memory_order_acquire)) {
-        symbol = mt_interposer_find_dlsym()(NULL, "memtrace_driver_hooks");
+        void *symbol = mt_interposer_find_dlsym()(NULL, "memtrace_driver_hooks");
         if (symbol)
             atomic_store(&found, ((const struct mt_driver_hooks *(*)(void))symbol)());
         atomic_store_explicit(&looked, true, memory_order_release);
@@ -82,11 +81,10 @@ static bool is_captured(const struct mt_interposed *to, const uint64_t *argument
     const char *stream = strchr(to->arguments, 's');
     bool per_thread = strstr(to->name, "_ptsz") != NULL;
     uint32_t status = 0;
-    void *entry;
 
     if (!stream)
         return false;
-    entry = mt_real_entry(per_thread ? "cuStreamIsCapturing_ptsz" : "cuStreamIsCapturing");
+    void *entry = mt_real_entry(per_thread ? "cuStreamIsCapturing_ptsz" : "cuStreamIsCapturing");
     return entry &&
            ((uint32_t(*)(uint64_t, uint32_t *))entry)(arguments[stream - to->arguments], &status) ==
                0 &&

@@ -27,11 +27,10 @@ _Atomic(mt_dlsym_fn *) mt_real_dlsym;
 mt_dlsym_fn *mt_interposer_find_dlsym(void)
 {
     mt_dlsym_fn *known = atomic_load_explicit(&mt_real_dlsym, memory_order_relaxed);
-    void *found;
 
     if (known)
         return known;
-    found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+    void *found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
     if (!found)
         found = dlvsym(RTLD_NEXT, "dlsym", OLD_DLSYM);
     known = found ? (mt_dlsym_fn *)found : find_nothing;
@@ -156,11 +155,10 @@ uint32_t cuGetProcAddress_v2(const char *name, void **function, int version, uin
 static bool is_of_libcuda(void *function)
 {
     Dl_info info;
-    const char *file;
 
     if (!dladdr(function, &info) || !info.dli_fname)
         return false;
-    file = strrchr(info.dli_fname, '/');
+    const char *file = strrchr(info.dli_fname, '/');
     return !strncmp(file ? file + 1 : info.dli_fname, "libcuda.so", strlen("libcuda.so"));
 }
 
@@ -169,11 +167,10 @@ MT_HIDDEN void *mt_dlsym_of_handle(void *handle, const char *name);
 void *mt_dlsym_of_handle(void *handle, const char *name)
 {
     void *found = mt_interposer_find_dlsym()(handle, name);
-    struct mt_interposed *to;
 
     if (!found)
         return NULL;
-    to = mt_interposed_find(name);
+    struct mt_interposed *to = mt_interposed_find(name);
     if (!to && strcmp(name, "cuGetProcAddress") && strcmp(name, "cuGetProcAddress_v2"))
         return found;
     if (!is_of_libcuda(found))

@@ -53,12 +53,12 @@ static void run_on_usual_stack(struct work *work)
 
 static void run_in_child(const struct mt_child_call *call, void *answer, int output)
 {
-    int nothing = mt_io_open("/dev/null", O_RDWR, 0), fd;
+    int nothing = mt_io_open("/dev/null", O_RDWR, 0);
     struct work work = {call, answer};
 
     setpgid(0, 0);
     mt_memory_return_failures(true); /* only the parent has last words */
-    for (fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
         dup2(nothing, fd);
     run_on_usual_stack(&work);
     (void)mt_io_write(output, answer, call->answer_bytes); /* else the parent sees the child die */
@@ -72,10 +72,9 @@ static enum mt_child_end read_answer(const struct mt_child_call *call, char *ans
 
     while (length < call->answer_bytes && (left_ms = end_ms - (int64_t)mt_now_ms()) > 0) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
-        ssize_t count;
         if (poll(&wait, 1, (int)left_ms) <= 0)
             continue;
-        count = mt_io_read(fd, answer + length, call->answer_bytes - length);
+        ssize_t count = mt_io_read(fd, answer + length, call->answer_bytes - length);
         if (count <= 0)
             return MT_CHILD_DIED;
         length += (size_t)count;

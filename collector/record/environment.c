@@ -34,7 +34,6 @@ bool mt_collector_is_built(void)
 enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struct mt_error *error)
 {
     const char *told = strcmp(name, MT_COLLECTOR_NAME) == 0 ? getenv("MEMTRACE_INJECT") : NULL;
-    enum mt_status status;
 
     if (told && *told) {
         if (realpath(told, path) && access(path, R_OK) == 0)
@@ -45,7 +44,7 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
     if (!mt_collector_is_built())
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
                        "this memtrace was built without the recorder: install a complete package");
-    status = mt_private_file(name, path, error);
+    enum mt_status status = mt_private_file(name, path, error);
     return status == MT_OK ? check_path(path, error) : status;
 }
 
@@ -77,9 +76,9 @@ static const char *value_of(const struct block *block, const char *name)
 
 static void unset(struct block *block, const char *name)
 {
-    size_t i, kept = 0;
+    size_t kept = 0;
 
-    for (i = 0; i < block->count; i++)
+    for (size_t i = 0; i < block->count; i++)
         if (!is_of(block->entries[i], name))
             block->entries[kept++] = block->entries[i];
     block->count = kept;
@@ -128,10 +127,10 @@ static bool is_word(const char *at, size_t length, const char *library)
 /* Returns the inherited LD_PRELOAD without the libraries that are now put in front of it. */
 static char *others_preloaded(struct block *block, const struct mt_record_settings *settings)
 {
-    const char *old = value_of(block, "LD_PRELOAD"), *at;
+    const char *old = value_of(block, "LD_PRELOAD");
     char *text = mt_arena_text(block->arena, "", 0);
 
-    for (at = old ? old : ""; *at && text;) {
+    for (const char *at = old ? old : ""; *at && text;) {
         size_t length = strcspn(at, ": ");
         bool ours =
             is_word(at, length, settings->library) || is_word(at, length, settings->interposer);
@@ -177,12 +176,11 @@ static void set_search_path(struct block *block, const char *library)
 {
     const char *old = value_of(block, MT_SEARCH_PATH);
     size_t length = (size_t)(mt_record_preload_word(library) - library);
-    char *text;
 
     if (!length || has_element(old, library, length - 1))
         return;
-    text = mt_arena_printf(block->arena, "%s%s%.*s", old ? old : "", old && *old ? ":" : "",
-                           (int)length - 1, library);
+    char *text = mt_arena_printf(block->arena, "%s%s%.*s", old ? old : "", old && *old ? ":" : "",
+                                 (int)length - 1, library);
     if (text)
         set(block, MT_SEARCH_PATH, text);
     else

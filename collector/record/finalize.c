@@ -280,18 +280,17 @@ static enum mt_status add_frames(struct stack_finalizer *self, size_t begin, siz
 
 static enum mt_status make_stack(struct stack_finalizer *self, uint32_t old, uint32_t *stack)
 {
-    size_t depth = self->from->stacks[old].depth, i, native, begin, end;
-    enum mt_status status;
+    size_t depth = self->from->stacks[old].depth, native;
 
-    for (i = depth; i > 0; old = self->from->stacks[old].parent)
+    for (size_t i = depth; i > 0; old = self->from->stacks[old].parent)
         self->path[--i] = self->from->stacks[old].frame;
-    status = look_at_frames(self, depth);
+    enum mt_status status = look_at_frames(self, depth);
     if (status != MT_OK)
         return status;
     for (native = 0; native < depth && !frame_at(self, native)->is_native;)
         native++;
-    end = find_end(self, depth);
-    begin = native > 0 ? find_native_begin(self, native, end) : 0;
+    size_t end = find_end(self, depth);
+    size_t begin = native > 0 ? find_native_begin(self, native, end) : 0;
     *stack = MT_NO_ID;
     status = add_frames(self, 0, mt_min_u64(native, begin), stack);
     return status == MT_OK ? add_frames(self, begin, end, stack) : status;
@@ -524,10 +523,9 @@ enum mt_status mt_trace_finalize(const char *path, const struct mt_finalize_opti
                              .path = path,
                              .fd = -1,
                              .made.file.fd = -1};
-    enum mt_status status;
 
     memset(self.result, 0, sizeof *self.result);
-    status = rewrite(&self, error);
+    enum mt_status status = rewrite(&self, error);
     release(&self);
     return status;
 }

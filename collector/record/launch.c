@@ -79,10 +79,9 @@ static void read_processes(struct tree *tree)
 static bool is_witness(pid_t pid)
 {
     char path[64], name[32] = "";
-    FILE *file;
 
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
     if (file && !fgets(name, sizeof name, file))
         *name = '\0';
     if (file)
@@ -160,14 +159,12 @@ static pid_t parent_of(pid_t pid)
 {
     char path[64], line[512];
     const char *end = NULL;
-    size_t length;
-    FILE *file;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    length = fread(line, 1, sizeof line - 1, file);
+    size_t length = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[length] = '\0';
     end = strrchr(line, ')');
@@ -196,21 +193,20 @@ enum { TIMEOUT_NS = 20000000, FIELD_ARG_START = 48 };
 /* Blanks the command line that `ps` and `pkill -f` show. */
 static void forget_command_line(void)
 {
-    char text[2048], *at;
-    int fd = mt_io_open("/proc/self/stat", O_RDONLY, 0), field;
+    char text[2048];
+    int fd = mt_io_open("/proc/self/stat", O_RDONLY, 0);
     ssize_t count = fd < 0 ? -1 : mt_io_read_full(fd, text, sizeof text - 1);
-    unsigned long long begin, end;
 
     if (fd >= 0)
         close(fd);
     text[count > 0 ? count : 0] = '\0';
-    at = strrchr(text, ')'); /* after the name, which may contain anything: field 3 */
-    for (field = 2; at && field < FIELD_ARG_START; field++)
+    char *at = strrchr(text, ')'); /* after the name, which may contain anything: field 3 */
+    for (int field = 2; at && field < FIELD_ARG_START; field++)
         at = strchr(at + 1, ' ');
     if (!at)
         return;
-    begin = strtoull(at, &at, 10);
-    end = strtoull(at, &at, 10);
+    unsigned long long begin = strtoull(at, &at, 10);
+    unsigned long long end = strtoull(at, &at, 10);
     if (begin && end > begin)
         memset((void *)(uintptr_t)begin, 0, (size_t)(end - begin));
 }
@@ -303,10 +299,9 @@ static uint64_t pending_of(pid_t pid)
 {
     char path[64], line[256];
     uint64_t pending = 0;
-    FILE *file;
 
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file))
         if (strncmp(line, "ShdPnd:", 7) == 0)
             pending = strtoull(line + 7, NULL, 16);
@@ -320,13 +315,12 @@ static uint64_t pending_of(pid_t pid)
 static bool witness_saw(const struct mt_witness *witness, int number)
 {
     static const struct timespec patience = {0, TIMEOUT_NS};
-    uint64_t pending;
     char byte = 0;
 
     if (!witness->pid)
         return false;
     nanosleep(&patience, NULL);
-    pending = pending_of(witness->pid);
+    uint64_t pending = pending_of(witness->pid);
     if (pending && mt_io_write(witness->ask, &byte, 1))
         (void)!mt_io_read(witness->answer, &byte, 1);
     return number > 0 && number <= 64 && (pending >> (number - 1) & 1);
@@ -369,11 +363,10 @@ void mt_launch_take_asks(struct mt_launch *launch)
 static void hold_signals(struct mt_launch *launch)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL}, found;
-    const int *number;
 
     sigemptyset(&launch->relayed);
     sigaddset(&launch->relayed, SIGCHLD);
-    for (number = relayed; *number; number++)
+    for (const int *number = relayed; *number; number++)
         if ((launch->takes_asks && *number == SIGUSR2) ||
             (sigaction(*number, NULL, &found) == 0 && found.sa_handler != SIG_IGN))
             sigaddset(&launch->relayed, *number);
@@ -539,15 +532,14 @@ struct deadline {
 static int wait_for_signal(struct mt_launch *launch, struct deadline *deadline, siginfo_t *info)
 {
     uint64_t now = now_ms(), left = deadline->at_ms > now ? deadline->at_ms - now : 0;
-    struct timespec patience;
-    int number;
 
     if (!deadline->at_ms && !launch->watch)
         return sigwaitinfo(&launch->relayed, info);
     if (launch->watch && (!deadline->at_ms || left > LOOK_MS))
         left = LOOK_MS;
-    patience = (struct timespec){(time_t)(left / 1000), (long)(left % 1000) * 1000000};
-    number = sigtimedwait(&launch->relayed, info, &patience);
+    struct timespec patience =
+        (struct timespec){(time_t)(left / 1000), (long)(left % 1000) * 1000000};
+    int number = sigtimedwait(&launch->relayed, info, &patience);
     if (number > 0 || errno != EAGAIN)
         return number;
     if (!deadline->at_ms || now_ms() < deadline->at_ms)

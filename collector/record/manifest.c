@@ -85,11 +85,9 @@ enum { MAX_BYTES = 64 << 20 };
 enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
                                struct mt_error *error)
 {
-    int fd;
-
     if (snprintf(path, PATH_MAX, "%s" MT_MANIFEST_PREFIX "XXXXXX", folder) >= PATH_MAX)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path is too long");
-    fd = mkostemp(path, O_CLOEXEC);
+    int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
     /* Another run that searches for leftovers may hold the lock for a moment. It does not remove a

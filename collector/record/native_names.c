@@ -132,13 +132,12 @@ enum mt_status mt_native_names_get(struct mt_native_names *names,
 {
     struct mt_native_position place;
     struct module *module;
-    enum mt_status status;
 
     name->count = 0;
     name->role = MT_NATIVE_PLAIN;
     if (!mt_native_frame_parse(frame, &place) || !place.path_length)
         return MT_OK;
-    status = find_module(names, frame, &place, &module);
+    enum mt_status status = find_module(names, frame, &place, &module);
     if (status != MT_OK)
         return status;
     name->role = module->role;

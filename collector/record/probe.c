@@ -90,7 +90,6 @@ static void probe_symbols(struct mt_probe_result *result)
 /* Returns 0, or the error of the file system. */
 static int try_tape(int fd)
 {
-    volatile char *bytes;
     int refused = 0;
 
     if (fallocate(fd, 0, 0, TAPE_BYTES) < 0 && errno != EOPNOTSUPP)
@@ -98,7 +97,7 @@ static int try_tape(int fd)
     while (ftruncate(fd, TAPE_BYTES) < 0)
         if (errno != EINTR)
             return errno;
-    bytes = mmap(NULL, TAPE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    volatile char *bytes = mmap(NULL, TAPE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (bytes == MAP_FAILED)
         return errno;
     bytes[0] = bytes[TAPE_BYTES - 1] = 1;
@@ -110,12 +109,11 @@ static int try_tape(int fd)
 static void probe_tape(struct mt_probe_result *result)
 {
     char path[] = ".memtrace-XXXXXX", folder[256];
-    int fd, refused;
 
     if (!getcwd(folder, sizeof folder))
         snprintf(folder, sizeof folder, "the current folder");
-    fd = mkostemp(path, O_CLOEXEC);
-    refused = fd < 0 ? errno : try_tape(fd);
+    int fd = mkostemp(path, O_CLOEXEC);
+    int refused = fd < 0 ? errno : try_tape(fd);
     if (fd >= 0) {
         close(fd);
         unlink(path);

@@ -179,7 +179,7 @@ void mt_probe_driver(struct mt_probe_result *result)
 {
     struct driver_library driver;
     const char *text = NULL;
-    int error, version = 0;
+    int version = 0;
 
     if (!driver_open(&driver)) {
         mt_probe_set(result, MT_PROBE_MISSING,
@@ -187,7 +187,7 @@ void mt_probe_driver(struct mt_probe_result *result)
                      "libcuda.so.1 is not on this machine");
         return;
     }
-    error = driver.init(0);
+    int error = driver.init(0);
     if (error && driver.error_text)
         driver.error_text(error, &text);
     driver.version(&version);
@@ -206,7 +206,6 @@ void mt_probe_nvml(struct mt_probe_result *result)
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW), *device = NULL;
     char version[NVML_NAME_BYTES] = "?";
     unsigned devices = 0, running = 0;
-    int error;
 
     if (!library) {
         mt_probe_set(result, MT_PROBE_DEGRADED,
@@ -220,7 +219,7 @@ void mt_probe_nvml(struct mt_probe_result *result)
     find_function(library, "nvmlDeviceGetHandleByIndex_v2", &at);
     find_function(library, "nvmlDeviceGetComputeRunningProcesses_v3", &processes);
     find_function(library, "nvmlSystemGetDriverVersion", &driver);
-    error = init ? init() : -1;
+    int error = init ? init() : -1;
     if (error) {
         mt_probe_set(result, MT_PROBE_DEGRADED, "run nvidia-smi for details", "nvmlInit fails (%d)",
                      error);

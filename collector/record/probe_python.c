@@ -67,13 +67,13 @@ struct torch_facts {
 
 static bool read_facts(char *text, struct torch_facts *facts)
 {
-    char *at = strchr(text, '|'), *cuda_end;
+    char *at = strchr(text, '|');
 
     memset(facts, 0, sizeof *facts);
     if (!at)
         return false;
     *at++ = '\0';
-    cuda_end = strchr(at, '|');
+    char *cuda_end = strchr(at, '|');
     if (!cuda_end)
         return false;
     *cuda_end++ = '\0';
@@ -137,10 +137,10 @@ static bool has_stack(const char *path)
     while (!found && mt_source_next(source, &batch, &error) == MT_OK)
         for (size_t i = 0; i < batch.count && !found; i++) {
             const struct mt_symbols *symbols = &source->symbols;
-            uint32_t stack = batch.events[i].stack, frame;
+            uint32_t stack = batch.events[i].stack;
             if (batch.events[i].kind != MT_EVENT_ALLOC || stack >= symbols->stack_count)
                 continue;
-            frame = symbols->stacks[stack].frame;
+            uint32_t frame = symbols->stacks[stack].frame;
             found = frame < symbols->frame_count &&
                     !strcmp(mt_symbols_text(symbols, symbols->frames[frame].function),
                             "memtrace_doctor");
@@ -156,13 +156,12 @@ static int make_folder(char folder[PATH_MAX])
     const char *parent = getenv("TMPDIR");
     int length = snprintf(folder, PATH_MAX, "%s/memtrace-doctor-XXXXXX",
                           parent && *parent ? parent : "/tmp");
-    int fd, why;
 
     errno = ENAMETOOLONG;
     if (length >= PATH_MAX || !mkdtemp(folder))
         return -1;
-    fd = mt_io_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-    why = errno;
+    int fd = mt_io_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int why = errno;
     if (fd < 0)
         (void)rmdir(folder);
     errno = why;
@@ -180,8 +179,6 @@ static bool record_python(const char *library, char *said, size_t capacity)
                                           .follow = true};
     char folder[PATH_MAX], path[PATH_MAX + 32];
     struct mt_arena arena = {0};
-    char **environment;
-    bool found;
     int opened = make_folder(folder);
 
     if (opened < 0) {
@@ -190,10 +187,10 @@ static bool record_python(const char *library, char *said, size_t capacity)
     }
     snprintf(path, sizeof path, "%s/python.trace.zst", folder);
     settings.output = path;
-    environment = mt_record_environment(environ, &settings, &arena);
+    char **environment = mt_record_environment(environ, &settings, &arena);
     if (environment)
         (void)ask_python(stack_script, environment, STDERR_FILENO, said, capacity);
-    found = has_stack(path);
+    bool found = has_stack(path);
     (void)unlinkat(opened, "python.trace.zst", 0);
     (void)mt_io_close(opened);
     (void)rmdir(folder);

@@ -129,7 +129,7 @@ static enum mt_program_kind kind_of_loader(int fd, const Elf64_Phdr *header)
 static enum mt_program_kind kind_of_elf(int fd, const Elf64_Ehdr *elf)
 {
     Elf64_Phdr headers[MAX_HEADERS];
-    size_t count = elf->e_phnum < MAX_HEADERS ? elf->e_phnum : MAX_HEADERS, i;
+    size_t count = elf->e_phnum < MAX_HEADERS ? elf->e_phnum : MAX_HEADERS;
 
     if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != OWN_MACHINE)
         return MT_PROGRAM_OTHER_MACHINE;
@@ -137,7 +137,7 @@ static enum mt_program_kind kind_of_elf(int fd, const Elf64_Ehdr *elf)
         read_at(fd, headers, count * sizeof *headers, elf->e_phoff) !=
             (ssize_t)(count * sizeof *headers))
         return MT_PROGRAM_DYNAMIC; /* damaged: exec will report it */
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (headers[i].p_type == PT_INTERP)
             return kind_of_loader(fd, &headers[i]);
     return MT_PROGRAM_STATIC;
@@ -212,11 +212,10 @@ static size_t read_all(int fd, char *text, size_t capacity)
 {
     char rest[512];
     size_t length = 0;
-    ssize_t count;
 
     for (;;) {
         bool full = length + 1 >= capacity;
-        count =
+        ssize_t count =
             mt_io_read(fd, full ? rest : text + length, full ? sizeof rest : capacity - 1 - length);
         if (count <= 0)
             break;
@@ -230,9 +229,9 @@ static size_t read_all(int fd, char *text, size_t capacity)
  * after the name. */
 static void set_reason(struct mt_program *program, const char *text, const char *library)
 {
-    const char *at = strstr(text, "ERROR: "), *name, *word = mt_record_preload_word(library);
+    const char *at = strstr(text, "ERROR: "), *word = mt_record_preload_word(library);
+    const char *name = strstr(at ? at : text, word);
 
-    name = strstr(at ? at : text, word);
     if (name)
         at = name + strlen(word);
     if (!at)
@@ -246,13 +245,12 @@ void mt_program_try_preload(struct mt_program *program, const char *library)
 {
     char *text = malloc(OUTPUT_BYTES);
     int ends[2], status = 0;
-    pid_t child;
 
     if (!text || program->kind != MT_PROGRAM_DYNAMIC || pipe(ends) < 0) {
         free(text);
         return;
     }
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
         list_libraries(program, library, ends[1]);

@@ -92,11 +92,9 @@ static void read_all(struct code_units *self, Dwfl_Module *module)
 static struct code_unit code_units_find(struct code_units *self, Dwfl_Module *module,
                                         Dwarf_Addr address)
 {
-    size_t i;
-
     if (!self->are_read)
         read_all(self, module);
-    i = mt_sorted_count_to(self->ranges, self->count, sizeof *self->ranges, address);
+    size_t i = mt_sorted_count_to(self->ranges, self->count, sizeof *self->ranges, address);
     for (; i > 0 && self->ranges[i - 1].reach > address; i--)
         if (self->ranges[i - 1].end > address)
             return self->ranges[i - 1].unit;
@@ -220,15 +218,13 @@ static bool is_wanted(Dwfl_Module *module, const struct mt_code_file_id *id)
 /* Takes ownership of fd. */
 static Dwfl_Module *load(struct mt_code_file *file, const char *path, int fd)
 {
-    Dwfl_Module *module;
-
     file->session = dwfl_begin(&callbacks);
     if (!file->session) {
         close(fd);
         return NULL;
     }
     dwfl_report_begin(file->session);
-    module = dwfl_report_elf(file->session, path, path, fd, 0, true);
+    Dwfl_Module *module = dwfl_report_elf(file->session, path, path, fd, 0, true);
     if (!module)
         close(fd);
     if (dwfl_report_end(file->session, NULL, NULL) != 0)
@@ -307,10 +303,10 @@ static void describe(const GElf_Sym *raw, Elf *elf, GElf_Word section, struct mt
 
 static void read_symbols(struct mt_code_file *file)
 {
-    int count = dwfl_module_getsymtab(file->module), i;
+    int count = dwfl_module_getsymtab(file->module);
 
     file->symbols_read = true;
-    for (i = 1; i < count; i++) {
+    for (int i = 1; i < count; i++) {
         struct mt_symbol symbol;
         GElf_Sym raw;
         GElf_Word section;
@@ -424,11 +420,10 @@ static const char *function_name(struct mt_code_file *file, Dwarf_Die *die)
 static const char *absolute_path(struct mt_code_file *file, Dwarf_Die *unit, const char *path)
 {
     Dwarf_Attribute attribute;
-    const char *folder;
 
     if (!path || *path == '/')
         return copy(file, path);
-    folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+    const char *folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
     return folder ? mt_arena_printf(&file->texts, "%s/%s", folder, path) : copy(file, path);
 }
 
@@ -455,11 +450,10 @@ static const char *line_at(struct mt_code_file *file, const struct code_unit *un
                            Dwarf_Addr address, int *number)
 {
     Dwfl_Line *found = dwfl_module_getsrc(file->module, address);
-    Dwarf_Line *line;
 
     if (found)
         return dwfl_lineinfo(found, NULL, number, NULL, NULL, NULL);
-    line = unit->die ? dwarf_getsrc_die(unit->die, address - unit->bias) : NULL;
+    Dwarf_Line *line = unit->die ? dwarf_getsrc_die(unit->die, address - unit->bias) : NULL;
     if (!line || dwarf_lineno(line, number) != 0)
         return NULL;
     return dwarf_linesrc(line, NULL, NULL);
@@ -507,18 +501,16 @@ size_t mt_code_file_positions(struct mt_code_file *file, uint64_t address,
                               struct mt_code_position places[MT_MAX_CODE_POSITIONS])
 {
     const struct code_unit no_unit = {NULL, 0};
-    size_t count;
-    const char *name;
 
     mt_arena_release(&file->texts);
-    count = dwarf_places(file, address, places);
+    size_t count = dwarf_places(file, address, places);
     if (count && places[0].function) {
         for (size_t i = 1; i < count; i++)
             if (!places[i].function)
                 places[i].function = "?";
         return count;
     }
-    name = symbol_at(file, address);
+    const char *name = symbol_at(file, address);
     if (!name)
         return 0;
     places[0] =

@@ -271,10 +271,9 @@ enum mt_status mt_trace_summarize(const char *path, struct mt_trace_summary *sum
 {
     struct summing summing = {0};
     struct mt_event_batch batch;
-    enum mt_status status;
 
     memset(summary, 0, sizeof *summary);
-    status = mt_trace_open(path, &summing.source, error);
+    enum mt_status status = mt_trace_open(path, &summing.source, error);
     if (status != MT_OK)
         return status;
     while ((status = mt_source_next(summing.source, &batch, error)) == MT_OK) {
@@ -337,12 +336,11 @@ static enum mt_status trace_redact(const char *path, const struct mt_redaction *
                                           .unfinished = unfinished};
     struct mt_output output;
     struct mt_source *source = NULL;
-    enum mt_status status;
 
     if (mt_recover_is_needed(path))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                        "its tape is not merged into it: run 'memtrace recover' first");
-    status = mt_trace_open(path, &source, error);
+    enum mt_status status = mt_trace_open(path, &source, error);
     if (status != MT_OK)
         return status;
     source = mt_redacted_source(source, redaction);
@@ -552,7 +550,6 @@ static void redact(struct mt_trace_end *end, const struct mt_trace_end_options *
 void mt_trace_end(struct mt_trace_end *end, const char *path,
                   const struct mt_trace_end_options *options)
 {
-    enum mt_status status;
     struct mt_tape tape;
     struct stat facts;
 
@@ -560,7 +557,7 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
     end->path = path;
     end->error.offset = end->native_error.offset = end->redaction_error.offset = MT_NO_OFFSET;
     end->state = MT_TRACE_WHOLE;
-    status = recover(end, options);
+    enum mt_status status = recover(end, options);
     if (status == MT_ERR_USAGE) {
         end->state = MT_TRACE_RUNNING;
         end->is_idle = mt_tape_is_running(path, &tape) &&

@@ -69,11 +69,10 @@ static bool is_plain(char c)
 void mt_command_word(char *const *command, char *word, size_t capacity)
 {
     const char *name = base_name(command[0]), *script;
-    size_t length;
 
     if (is_interpreter(name) && (script = python_program(command + 1)))
         name = script;
-    length = strlen(name);
+    size_t length = strlen(name);
     if (length > 3 && !strcmp(name + length - 3, ".py"))
         length -= 3;
     length = length < capacity ? length : capacity - 1;
@@ -89,11 +88,10 @@ static enum mt_status set_folder(struct mt_trace_target *place, const char *text
                                  struct mt_error *error)
 {
     char real[PATH_MAX];
-    size_t length;
 
     if (!realpath(text, real))
         return refuse(error, strerror(errno));
-    length = strlen(real);
+    size_t length = strlen(real);
     if (length + 2 > sizeof place->folder)
         return refuse(error, "the path is too long");
     memcpy(place->folder, real, length + 1);
@@ -114,10 +112,8 @@ static int make_folders(const char *output, unsigned *made)
         return ENAMETOOLONG;
     memcpy(path, output, length + 1);
     for (char *end = path + strspn(path, "/"); *end; end += strspn(end, "/")) {
-        char next;
-
         end += strcspn(end, "/");
-        next = *end;
+        char next = *end;
         *end = '\0';
         if (mkdir(path, 0777) == 0)
             ++*made;
@@ -198,14 +194,13 @@ static enum mt_status check_room(const struct mt_trace_target *place, uint64_t r
                                  struct mt_error *error)
 {
     char path[PATH_MAX + 32];
-    int fd, why;
 
     snprintf(path, sizeof path, "%s.memtrace-XXXXXX", place->folder);
-    fd = mkostemp(path, O_CLOEXEC);
+    int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return refuse(error, strerror(errno));
     unlink(path); /* at once, so that nothing is left if memtrace is killed */
-    why = room_error(fd, room_bytes);
+    int why = room_error(fd, room_bytes);
     close(fd);
     if (!why)
         return MT_OK;
@@ -282,14 +277,13 @@ static enum mt_status check_replaced(struct mt_trace_target *place, struct mt_er
     unsigned char bytes[16];
     struct stat facts;
     ssize_t count = 0;
-    int fd;
 
     place->has_old = lstat(place->path, &place->old) == 0;
     if (stat(place->path, &facts) < 0)
         return errno == ENOENT ? MT_OK : refuse(error, strerror(errno));
     if (!S_ISREG(facts.st_mode))
         return refuse(error, "it is not a regular file");
-    fd = mt_io_open(place->path, O_RDWR | O_NONBLOCK, 0);
+    int fd = mt_io_open(place->path, O_RDWR | O_NONBLOCK, 0);
     if (fd < 0)
         return refuse(error, strerror(errno));
     if (facts.st_size)
@@ -402,13 +396,12 @@ void mt_trace_target_clear(const struct mt_trace_target *place)
 {
     char tape[PATH_MAX];
     struct stat facts;
-    bool had_tape;
 
     if (!place->has_old || lstat(place->path, &facts) || facts.st_dev != place->old.st_dev ||
         facts.st_ino != place->old.st_ino || changed_ns(&facts) != changed_ns(&place->old))
         return;
     name_tape(place, tape);
-    had_tape = lstat(tape, &facts) == 0;
+    bool had_tape = lstat(tape, &facts) == 0;
     if (!mt_tape_make_way(tape))
         return; /* in use, or of somebody else: the process chooses another name */
     (void)mt_ring_make_way(place->path, had_tape);

@@ -134,12 +134,12 @@ static enum mt_status keep(struct mt_alive_state *self, uint64_t id, const struc
 /* Returns false if there is no such thing. */
 static enum mt_status drop(struct mt_alive_state *self, uint64_t id, bool *found)
 {
-    uint32_t index = mt_map_take(&self->ids, id), below;
+    uint32_t index = mt_map_take(&self->ids, id);
 
     *found = index != MT_MAP_NONE;
     if (!*found)
         return MT_OK;
-    below = self->entries[index].below;
+    uint32_t below = self->entries[index].below;
     give_back(self, index);
     return below == MT_MAP_NONE ? MT_OK : mt_map_set(&self->ids, id, below);
 }
@@ -252,11 +252,9 @@ static enum mt_status lose_range(struct mt_alive_state *self, uint16_t thread)
 
 static enum mt_status open_range(struct mt_alive_state *self, const struct mt_event *event)
 {
-    enum mt_status status;
-
     if (self->open_ranges == MT_ALIVE_MAX_RANGES)
         return lose_range(self, event->thread);
-    status = keep(self, identity_of_range(event), event, true);
+    enum mt_status status = keep(self, identity_of_range(event), event, true);
     self->open_ranges += status == MT_OK;
     return status;
 }
@@ -264,13 +262,12 @@ static enum mt_status open_range(struct mt_alive_state *self, const struct mt_ev
 static enum mt_status close_range(struct mt_alive_state *self, const struct mt_event *event)
 {
     bool found;
-    enum mt_status status;
 
     if (event->thread < self->lost_capacity && self->lost_ranges[event->thread]) {
         self->lost_ranges[event->thread]--;
         return MT_OK;
     }
-    status = drop(self, identity_of_range(event), &found);
+    enum mt_status status = drop(self, identity_of_range(event), &found);
 
     self->open_ranges -= found;
     return status;
@@ -280,8 +277,6 @@ static enum mt_status count_use(struct mt_alive_state *self, const struct mt_eve
                                 bool begins)
 {
     const size_t old = self->use_capacity;
-    struct device_use *use;
-    bool was_above;
 
     if (!mt_heap_class_at(self->symbols, block->heap).is_device_memory)
         return MT_OK;
@@ -291,8 +286,8 @@ static enum mt_status count_use(struct mt_alive_state *self, const struct mt_eve
             return MT_ERR_MEMORY;
         memset(self->uses + old, 0, (self->use_capacity - old) * sizeof *self->uses);
     }
-    use = &self->uses[block->device];
-    was_above = use->is_above;
+    struct device_use *use = &self->uses[block->device];
+    bool was_above = use->is_above;
     if (!begins)
         use->bytes -= mt_min_u64(use->bytes, block->size_bytes);
     else if (!mt_add_ok(use->bytes, block->size_bytes, &use->bytes))
@@ -339,11 +334,10 @@ static enum mt_status count_lost(struct mt_alive_state *self, const struct mt_ev
 {
     const uint64_t id = identity(&(struct mt_event){0}, MT_EVENT_DROPPED, event->name);
     uint32_t index = mt_map_get(&self->ids, id);
-    uint64_t *sum;
 
     if (index == MT_MAP_NONE)
         return keep(self, id, event, false);
-    sum = &self->entries[index].event.size_bytes;
+    uint64_t *sum = &self->entries[index].event.size_bytes;
     if (!mt_add_ok(*sum, event->size_bytes, sum))
         *sum = UINT64_MAX;
     return MT_OK;
@@ -434,11 +428,11 @@ static size_t join_mapped(const struct mt_alive_state *self, struct mt_event *jo
 
 static size_t list(const struct mt_alive_state *self, struct mt_event *joined, struct place *places)
 {
-    size_t count = 0, i;
+    size_t count = 0;
 
-    for (i = join_mapped(self, joined); i-- > 0;)
+    for (size_t i = join_mapped(self, joined); i-- > 0;)
         places[count++] = (struct place){&joined[i], joined[i].seq, SEGMENT, false};
-    for (i = 0; i < self->used; i++) {
+    for (size_t i = 0; i < self->used; i++) {
         const struct entry *entry = &self->entries[i];
         if (entry->event.kind)
             places[count++] = (struct place){&entry->event, entry->event.seq,
@@ -453,12 +447,11 @@ static enum mt_status write_place(const struct place *place, struct mt_writer *w
                                   uint64_t t_ns, uint64_t *next_seq, struct mt_error *error)
 {
     struct mt_event event = *place->event;
-    enum mt_status status;
 
     event.t_ns = t_ns;
     event.seq = (*next_seq)++;
     event.flags |= MT_EVENT_INITIAL;
-    status = mt_writer_add(writer, &event, error);
+    enum mt_status status = mt_writer_add(writer, &event, error);
     if (status != MT_OK || !place->is_freeing)
         return status;
     event.seq = (*next_seq)++;
@@ -491,7 +484,7 @@ static enum mt_status write_lost_ranges(const struct mt_alive_state *self, struc
 enum mt_status mt_alive_state_write(const struct mt_alive_state *self, struct mt_writer *writer,
                                     uint64_t t_ns, uint64_t *next_seq, struct mt_error *error)
 {
-    size_t bound = self->used + self->mapped_count + 1, count, i;
+    size_t bound = self->used + self->mapped_count + 1;
     struct mt_event *joined = malloc((self->mapped_count + 1) * sizeof *joined);
     struct place *places = malloc(bound * sizeof *places);
     enum mt_status status = MT_OK;
@@ -501,8 +494,8 @@ enum mt_status mt_alive_state_write(const struct mt_alive_state *self, struct mt
         free(places);
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     }
-    count = list(self, joined, places);
-    for (i = 0; i < count && status == MT_OK; i++)
+    size_t count = list(self, joined, places);
+    for (size_t i = 0; i < count && status == MT_OK; i++)
         status = write_place(&places[i], writer, t_ns, next_seq, error);
     free(joined);
     free(places);

@@ -45,13 +45,12 @@ static void given_up_add(struct mt_given_up *self, uint64_t first, uint64_t end)
 static bool given_up_take(struct mt_given_up *self, uint64_t number)
 {
     size_t i = 0;
-    uint64_t end;
 
     while (i < self->count && (number < self->ranges[i].first || number >= self->ranges[i].end))
         i++;
     if (i == self->count)
         return false;
-    end = self->ranges[i].end;
+    uint64_t end = self->ranges[i].end;
     self->ranges[i].end = number;
     if (self->ranges[i].first == number)
         self->ranges[i] = self->ranges[--self->count];
@@ -121,7 +120,6 @@ static enum mt_status raw_resolve(struct mt_raw_resolver *self, const struct mt_
         raw->kind == MT_EVENT_PHASE_POP && raw->aux_bytes && raw->aux_bytes <= UINT16_MAX
             ? (uint32_t)raw->aux_bytes
             : thread;
-    enum mt_status status;
 
     *event = (struct mt_event){
         .t_ns = time_of(self, raw->ticks),
@@ -135,7 +133,7 @@ static enum mt_status raw_resolve(struct mt_raw_resolver *self, const struct mt_
         .flags = raw->flags};
     if (!tells_device(raw) && raw->device != UINT8_MAX)
         event->device = raw->device;
-    status =
+    enum mt_status status =
         mt_tape_symbols_stack(self->symbols, raw->python_stack, raw->native_stack, &event->stack);
     if (status == MT_OK && has_name(raw))
         status = mt_tape_symbols_name(self->symbols, raw->id, &event->name);
@@ -233,9 +231,8 @@ static uint32_t committed_in(const struct mt_slot *slot)
 static size_t count_left(const struct mt_drain *drain)
 {
     size_t count = 0;
-    uint32_t i;
 
-    for (i = 0; i < drain->tape->slot_count; i++)
+    for (uint32_t i = 0; i < drain->tape->slot_count; i++)
         if (drain->seen[i] > drain->taken[i])
             count += drain->seen[i] - drain->taken[i];
     return count;
@@ -245,9 +242,7 @@ static size_t count_left(const struct mt_drain *drain)
  * number before it commits, so next_seq is read after the slots. */
 static size_t look(struct mt_drain *drain)
 {
-    uint32_t i;
-
-    for (i = 0; i < drain->tape->slot_count; i++)
+    for (uint32_t i = 0; i < drain->tape->slot_count; i++)
         drain->seen[i] = committed_in(mt_tape_slot(drain->tape, i));
     drain->end_raw = atomic_load(&drain->tape->next_seq);
     return count_left(drain);
@@ -277,9 +272,8 @@ static bool has_place(const struct mt_drain *drain, const struct mt_raw_event *e
 static void lay_slot(struct mt_drain *drain, uint32_t index, size_t window)
 {
     const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
-    uint32_t i;
 
-    for (i = drain->taken[index]; i < drain->seen[index]; i++) {
+    for (uint32_t i = drain->taken[index]; i < drain->seen[index]; i++) {
         const struct mt_raw_event *event = &slot->events[i];
         uint64_t place = event->seq - drain->next_raw;
         if (!has_place(drain, event))
@@ -312,12 +306,11 @@ static uint64_t advance_slot(struct mt_drain *drain, uint32_t index)
 /* Returns the number of taken events without a number of their own. */
 static uint64_t advance_slots(struct mt_drain *drain)
 {
-    uint64_t taken = 0, matched;
-    uint32_t index;
+    uint64_t taken = 0;
 
-    for (index = 0; index < drain->tape->slot_count; index++)
+    for (uint32_t index = 0; index < drain->tape->slot_count; index++)
         taken += advance_slot(drain, index);
-    matched = mt_min_u64(taken, drain->unmatched);
+    uint64_t matched = mt_min_u64(taken, drain->unmatched);
     drain->unmatched -= matched;
     return taken - matched;
 }
@@ -326,13 +319,11 @@ static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
                           const struct mt_event *event, struct mt_drain_result *result,
                           struct mt_error *error)
 {
-    enum mt_status status;
-
     if (mt_drain_is_idle(drain)) {
         result->followed++;
         return drain->alive ? mt_drain_ring_add(drain, event, error) : MT_OK;
     }
-    status = mt_writer_add(writer, event, error);
+    enum mt_status status = mt_writer_add(writer, event, error);
     if (status == MT_OK) {
         drain->next_seq = event->seq + 1;
         result->events++;
@@ -354,13 +345,12 @@ static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
                               struct mt_drain_result *result, struct mt_error *error)
 {
     struct mt_event event;
-    enum mt_status status;
 
     if (!raw->kind || raw->kind >= MT_EVENT_KIND_COUNT || raw->kind == MT_EVENT_END) {
         count_damaged(drain, 1, result);
         return MT_OK;
     }
-    status = raw_resolve(&drain->resolver, raw, thread, &event);
+    enum mt_status status = raw_resolve(&drain->resolver, raw, thread, &event);
     event.seq = drain->next_seq;
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
@@ -404,11 +394,11 @@ static enum mt_status pass_window(struct mt_drain *drain, struct mt_writer *writ
     size_t place;
 
     for (place = 0; place < window; place++) {
-        enum mt_status status;
         if (!drain->window[place])
             break;
         drain->next_raw++;
-        status = pass_on(drain, writer, drain->window[place], drain->threads[place], result, error);
+        enum mt_status status =
+            pass_on(drain, writer, drain->window[place], drain->threads[place], result, error);
         if (status != MT_OK)
             return status;
     }
@@ -421,9 +411,8 @@ static enum mt_status pass_window(struct mt_drain *drain, struct mt_writer *writ
 static uint64_t lowest_left(const struct mt_drain *drain)
 {
     uint64_t lowest = UINT64_MAX;
-    uint32_t index;
 
-    for (index = 0; index < drain->tape->slot_count; index++) {
+    for (uint32_t index = 0; index < drain->tape->slot_count; index++) {
         const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
         if (drain->taken[index] < drain->seen[index])
             lowest = mt_min_u64(lowest, slot->events[drain->taken[index]].seq);
@@ -475,10 +464,9 @@ static enum mt_status say_new_drops(struct mt_drain *drain, struct mt_writer *wr
 static enum mt_status begin_window(struct mt_drain *drain, size_t *window, struct mt_error *error)
 {
     bool header_changed;
-    enum mt_status status;
 
     *window = look(drain);
-    status = mt_drain_definitions(drain, &header_changed);
+    enum mt_status status = mt_drain_definitions(drain, &header_changed);
     if (status == MT_OK)
         status = make_window(drain, *window);
     return status == MT_OK ? MT_OK
@@ -490,12 +478,11 @@ static enum mt_status pass_dense(struct mt_drain *drain, struct mt_writer *write
                                  struct mt_drain_result *result, struct mt_error *error)
 {
     size_t window;
-    uint32_t index;
     enum mt_status status = begin_window(drain, &window, error);
 
     if (status != MT_OK)
         return status;
-    for (index = 0; index < drain->tape->slot_count; index++)
+    for (uint32_t index = 0; index < drain->tape->slot_count; index++)
         lay_slot(drain, index, window);
     status = pass_window(drain, writer, window, result, error);
     result->waiting = count_left(drain);
@@ -507,13 +494,12 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
                                struct mt_drain_result *result, struct mt_error *error)
 {
     uint64_t lowest = lowest_left(drain);
-    enum mt_status status;
 
     if (lowest == UINT64_MAX)
         return MT_OK;
     given_up_add(&drain->given_up, drain->next_raw, lowest);
-    status = skip_to(drain, writer, lowest, "a thread stopped while it was recording them", result,
-                     error);
+    enum mt_status status = skip_to(drain, writer, lowest,
+                                    "a thread stopped while it was recording them", result, error);
     return status == MT_OK ? pass_dense(drain, writer, result, error) : status;
 }
 
@@ -532,11 +518,10 @@ static uint32_t thread_of(const struct mt_drain *drain, const struct mt_raw_even
 static void take_all(struct mt_drain *drain)
 {
     size_t count = 0;
-    uint32_t index, i;
 
-    for (index = 0; index < drain->tape->slot_count; index++) {
+    for (uint32_t index = 0; index < drain->tape->slot_count; index++) {
         const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
-        for (i = drain->taken[index]; i < drain->seen[index]; i++)
+        for (uint32_t i = drain->taken[index]; i < drain->seen[index]; i++)
             drain->window[count++] = &slot->events[i];
         drain->taken[index] = (uint32_t)mt_max_u64(drain->taken[index], drain->seen[index]);
     }
@@ -549,11 +534,9 @@ static enum mt_status skip_dead(struct mt_drain *drain, struct mt_writer *writer
                                 uint32_t *gaps, struct mt_drain_result *result,
                                 struct mt_error *error)
 {
-    const char *why;
-
     if (until <= drain->next_raw)
         return MT_OK;
-    why = (*gaps)++ < drain->tape->slot_count ? ended_while_recording : tape_is_damaged;
+    const char *why = (*gaps)++ < drain->tape->slot_count ? ended_while_recording : tape_is_damaged;
     return skip_to(drain, writer, until, why, result, error);
 }
 
@@ -564,12 +547,12 @@ static enum mt_status pass_dead(struct mt_drain *drain, struct mt_writer *writer
 {
     const uint64_t first = drain->next_raw;
     uint32_t gaps = 0;
-    size_t window, i;
+    size_t window;
     enum mt_status status = begin_window(drain, &window, error);
 
     if (status == MT_OK)
         take_all(drain);
-    for (i = 0; i < window && status == MT_OK; i++) {
+    for (size_t i = 0; i < window && status == MT_OK; i++) {
         const struct mt_raw_event *event = drain->window[i];
         if (event->seq < first)
             continue;
@@ -590,12 +573,10 @@ enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
                              enum mt_drain_mode mode, struct mt_drain_result *result,
                              struct mt_error *error)
 {
-    enum mt_status status;
-
     *result = (struct mt_drain_result){0};
     take_clock(drain);
-    status = mode == MT_DRAIN_DEAD ? pass_dead(drain, writer, result, error)
-                                   : pass_dense(drain, writer, result, error);
+    enum mt_status status = mode == MT_DRAIN_DEAD ? pass_dead(drain, writer, result, error)
+                                                  : pass_dense(drain, writer, result, error);
     if (status == MT_OK && mode == MT_DRAIN_SKIP)
         status = pass_gap(drain, writer, result, error);
     return status == MT_OK ? say_new_drops(drain, writer, result, error) : status;
@@ -604,7 +585,7 @@ enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
 void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
 {
     struct mt_tape *tape = drain->tape;
-    uint32_t next = (atomic_load(&tape->current_commit) + 1u) & 1u, index;
+    uint32_t next = (atomic_load(&tape->current_commit) + 1u) & 1u;
 
     tape->commits[next] = (struct mt_tape_commit){
         trace_bytes,          drain->next_raw,           drain->next_seq,
@@ -612,7 +593,7 @@ void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
         drain->events_before, drain->save_reasons,       drain->part_before_events,
         drain->began_t_ns};
     atomic_store_explicit(&tape->current_commit, next, memory_order_release);
-    for (index = 0; index < tape->slot_count; index++) {
+    for (uint32_t index = 0; index < tape->slot_count; index++) {
         struct mt_slot *slot = mt_tape_slot(tape, index);
         if (atomic_load_explicit(&slot->state, memory_order_acquire) != MT_SLOT_FULL ||
             drain->taken[index] < committed_in(slot))

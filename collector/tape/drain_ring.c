@@ -74,11 +74,10 @@ enum mt_status mt_drain_begin(struct mt_drain *drain, struct mt_writer *writer,
                               struct mt_error *error)
 {
     uint64_t *last_t_ns = &drain->resolver.last_t_ns;
-    enum mt_status status;
 
     *last_t_ns = mt_max_u64(*last_t_ns, drain->resolver.last.unix_ns);
     drain->began_t_ns = drain->part_t_ns = *last_t_ns;
-    status = mt_drain_write_state(drain, writer, error);
+    enum mt_status status = mt_drain_write_state(drain, writer, error);
     if (!drain->tape->ring_ns) {
         mt_alive_state_free(drain->alive);
         drain->alive = NULL;

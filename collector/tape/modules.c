@@ -30,11 +30,9 @@ struct mt_modules *mt_modules_new(void)
 
 void mt_modules_free(struct mt_modules *modules)
 {
-    size_t i;
-
     if (!modules)
         return;
-    for (i = 0; i < modules->count; i++)
+    for (size_t i = 0; i < modules->count; i++)
         free(modules->sorted[i].file);
     free(modules->sorted);
     free(modules);
@@ -44,12 +42,11 @@ static enum mt_status make_file_text(const struct mt_module_definition *definiti
                                      const uint8_t *texts, struct module *module)
 {
     struct mt_buf text = {0};
-    uint32_t i;
 
     mt_buf_add(&text, texts + definition->build_id_bytes, definition->path_bytes);
     if (definition->build_id_bytes) {
         mt_buf_add_text(&text, build_id_begins);
-        for (i = 0; i < definition->build_id_bytes; i++) {
+        for (uint32_t i = 0; i < definition->build_id_bytes; i++) {
             mt_buf_add_char(&text, digits[texts[i] >> 4]);
             mt_buf_add_char(&text, digits[texts[i] & 15]);
         }
@@ -99,7 +96,6 @@ enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload, s
 {
     struct module module;
     enum mt_status status = read_definition(payload, payload_bytes, &module);
-    size_t first, last;
 
     if (status != MT_OK)
         return status;
@@ -111,7 +107,7 @@ enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload, s
         free(module.file);
         return status;
     }
-    first = last = first_behind(modules, module.begin);
+    size_t first = first_behind(modules, module.begin), last = first;
     while (last < modules->count && modules->sorted[last].begin < module.end)
         free(modules->sorted[last++].file);
     memmove(modules->sorted + first + 1, modules->sorted + last,
@@ -178,7 +174,7 @@ static bool parse_address(const char *text, size_t length, uint64_t *address)
 /* "PATH" or "PATH (build id HEX)" */
 static void parse_file(const char *file, size_t length, struct mt_native_position *place)
 {
-    size_t begins = sizeof build_id_begins - 1, at = length, id;
+    size_t begins = sizeof build_id_begins - 1, at = length;
 
     place->path_length = length;
     place->build_id_bytes = 0;
@@ -186,7 +182,7 @@ static void parse_file(const char *file, size_t length, struct mt_native_positio
         return;
     while (at > 0 && digit_value(file[at - 1]) >= 0)
         at--;
-    id = length - 1 - at;
+    size_t id = length - 1 - at;
     if (id == 0 || id % 2 || id / 2 > MT_MAX_BUILD_ID_BYTES || at < begins ||
         memcmp(file + at - begins, build_id_begins, begins) != 0)
         return;

@@ -75,10 +75,9 @@ static int high_number(void)
 static int move_up(const struct mt_own_file *file, int fd)
 {
     struct stat facts;
-    int wanted, moved;
 
-    for (wanted = high_number(); wanted > fd; wanted /= 2) {
-        moved = fcntl(fd, F_DUPFD_CLOEXEC, wanted);
+    for (int wanted = high_number(); wanted > fd; wanted /= 2) {
+        int moved = fcntl(fd, F_DUPFD_CLOEXEC, wanted);
         if (moved < 0)
             continue;
         if (!is_ours(file, moved, &facts)) { /* another thread took the low number */
@@ -172,7 +171,6 @@ bool mt_own_file_create(struct mt_own_file *file, const char *path)
 static bool open_again(struct mt_own_file *file)
 {
     struct stat facts;
-    int fd;
 
     file->fd = -1;
     if (mt_own_file_is_sandboxed(file))
@@ -181,7 +179,7 @@ static bool open_again(struct mt_own_file *file)
         return fail(file, "the program closed its descriptor, and its path is gone");
     if (!is_same(file, &facts))
         return fail(file, "the program closed its descriptor, and another file is there now");
-    fd = mt_io_open(file->path, O_RDWR | O_NOFOLLOW, 0);
+    int fd = mt_io_open(file->path, O_RDWR | O_NOFOLLOW, 0);
     if (fd < 0)
         return fail(file, "the program closed its descriptor, and it cannot be opened again");
     if (is_ours(file, fd, &facts)) /* otherwise another thread took the number or the name */
@@ -192,13 +190,12 @@ static bool open_again(struct mt_own_file *file)
 int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes)
 {
     struct stat facts;
-    int tries;
 
     if (file->trouble || !file->path) {
         errno = ESTALE;
         return -1;
     }
-    for (tries = 0; !is_ours(file, file->fd, &facts); tries++) {
+    for (int tries = 0; !is_ours(file, file->fd, &facts); tries++) {
         if (tries == MAX_REOPENS)
             (void)fail(file, "the program closes its descriptor again and again");
         if (tries == MAX_REOPENS || !open_again(file))
@@ -228,10 +225,10 @@ ssize_t mt_own_file_write(void *context, const void *bytes, size_t length, uint6
     struct mt_own_file *file = context;
     bool sandboxed = mt_own_file_is_sandboxed(file);
     ssize_t written;
-    int fd, tries = 0;
+    int tries = 0;
 
     do {
-        fd = mt_own_file_fd(file, offset);
+        int fd = mt_own_file_fd(file, offset);
         if (fd < 0)
             return -1;
         written = sandboxed ? write_in_sandbox(fd, bytes, length, offset)
@@ -243,13 +240,13 @@ ssize_t mt_own_file_write(void *context, const void *bytes, size_t length, uint6
 /* posix_fallocate writes zeros if the file system has no such call. It returns the error. */
 bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes)
 {
-    int fd, code, tries = 0;
+    int code, tries = 0;
 
     errno = EPERM;
     if (mt_own_file_is_sandboxed(file))
         return false;
     do {
-        fd = mt_own_file_fd(file, 0);
+        int fd = mt_own_file_fd(file, 0);
         if (fd < 0)
             return false;
         code = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
@@ -286,12 +283,11 @@ bool mt_manifest_is_mine(int fd, const char *name)
 {
     char bytes[sizeof MT_MANIFEST_FIRST_LINE];
     struct stat facts;
-    ssize_t count;
 
     if (!mt_manifest_is_name(name + mt_folder_length(name)) || fstat(fd, &facts) ||
         !mt_own_file_is_mine(&facts))
         return false;
-    count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
+    ssize_t count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
     return count > 0 && manifest_probe(bytes, (size_t)count);
 }
 
@@ -315,12 +311,12 @@ void mt_manifest_remove(int fd, int folder, const char *name)
 size_t mt_trace_stem_length(const char *path)
 {
     static const char usual[] = ".trace.zst";
-    const char *name = strrchr(path, '/'), *dot;
+    const char *name = strrchr(path, '/');
     size_t length = strlen(path);
 
     if (length > sizeof usual - 1 && !strcmp(path + length - (sizeof usual - 1), usual))
         return length - (sizeof usual - 1);
-    dot = strrchr(name ? name : path, '.');
+    const char *dot = strrchr(name ? name : path, '.');
     return dot ? (size_t)(dot - path) : length;
 }
 

@@ -377,14 +377,13 @@ static bool is_part_lost(const struct job *job)
 static enum mt_status tell_ring(struct job *job, struct mt_error *error)
 {
     struct mt_trace_header header;
-    enum mt_status status;
 
     make_header(job, &header);
     if (is_part_lost(job))
         add_lack(job, &header,
                  "a part of the ring: it is damaged or missing, so less than the requested time is "
                  "kept");
-    status = mt_writer_set_header(job->writer, &header, error);
+    enum mt_status status = mt_writer_set_header(job->writer, &header, error);
     return status == MT_ERR_USAGE ? MT_OK : status;
 }
 
@@ -406,14 +405,13 @@ static enum mt_status copy_before(struct job *job, struct mt_error *error)
 static enum mt_status copy_parts(struct job *job, struct mt_error *error)
 {
     struct mt_ring_copy *ring = &job->ring;
-    enum mt_status status;
 
     ring->writer = job->writer;
     ring->alive = mt_alive_state_new(symbols_of(job));
     ring->from_t_ns = job->commit.last_t_ns - mt_min_u64(job->commit.last_t_ns, job->tape->ring_ns);
     if (!ring->alive)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-    status = copy_before(job, error);
+    enum mt_status status = copy_before(job, error);
     if (status == MT_OK)
         status = mt_ring_copy_source(ring, job->old.source, !job->other.source, error);
     job->copied = ring->read;
@@ -446,13 +444,12 @@ static enum mt_status copy_ring(struct job *job, struct mt_error *error)
 
 static enum mt_status copy_old(struct job *job, struct mt_error *error)
 {
-    enum mt_status status;
-
     if (!job->old.source)
         return MT_OK;
     if (job->is_ring)
         return copy_ring(job, error);
-    status = mt_writer_copy(job->writer, job->old.source, false, &job->copied, error);
+    enum mt_status status =
+        mt_writer_copy(job->writer, job->old.source, false, &job->copied, error);
     return status == MT_OK ? check_old(job, error) : status;
 }
 
@@ -571,7 +568,6 @@ static enum mt_status open_parts(struct job *job, struct mt_error *error)
 {
     struct mt_integrity found;
     char path[PATH_MAX];
-    enum mt_status status;
 
     job->is_ring = job->tape->ring_ns && job->commit.part;
     if (!mt_ring_part_path(job->path, job->commit.part, path, sizeof path) ||
@@ -579,7 +575,7 @@ static enum mt_status open_parts(struct job *job, struct mt_error *error)
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the path is too long");
     if (!job->is_ring)
         return old_trace_open(job->path, job->tape, job->commit.trace_bytes, &job->old, error);
-    status = find_complete(job, error);
+    enum mt_status status = find_complete(job, error);
     if (status != MT_OK || job->old.is_complete)
         return status;
     status = old_trace_open(path, job->tape, job->commit.trace_bytes, &job->old, error);

@@ -25,12 +25,11 @@ bool mt_ring_is_part(const char *path, int fd, uint64_t recording_id, bool had_t
     struct mt_error ignored;
     unsigned char bytes[16];
     bool is_readable = mt_trace_read_header(path, &arena, &header, &ignored) == MT_OK;
-    ssize_t count;
 
     mt_arena_release(&arena);
     if (is_readable)
         return header.ring_part && (!recording_id || header.recording_id == recording_id);
-    count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
+    ssize_t count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
     return had_tape && (count == 0 || (count > 0 && mt_trace_probe(bytes, (size_t)count)));
 }
 
@@ -38,11 +37,10 @@ bool mt_ring_make_way(const char *trace, bool had_tape)
 {
     char path[4400];
     struct stat facts;
-    int fd;
 
     if (!mt_ring_part_path(trace, 1, path, sizeof path))
         return false;
-    fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    int fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd >= 0) {
         if (mt_ring_is_part(path, fd, 0, had_tape))
             mt_own_file_unlink(fd, AT_FDCWD, path);
@@ -61,11 +59,10 @@ static enum mt_status keep(struct mt_ring_copy *copy, struct mt_event event, str
 /* Writes what is alive, and the event that was held. */
 static enum mt_status begin(struct mt_ring_copy *copy, uint64_t t_ns, struct mt_error *error)
 {
-    enum mt_status status;
-
     copy->begun = true;
     copy->first_t_ns = t_ns;
-    status = mt_alive_state_write(copy->alive, copy->writer, t_ns, &copy->next_seq, error);
+    enum mt_status status =
+        mt_alive_state_write(copy->alive, copy->writer, t_ns, &copy->next_seq, error);
     return status == MT_OK && copy->held.kind ? keep(copy, copy->held, error) : status;
 }
 

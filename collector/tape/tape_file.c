@@ -100,13 +100,11 @@ static bool counts_are_sound(const struct mt_tape *tape)
 
 static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
 {
-    uint64_t slots_end;
-
     if (tape->slots_offset != MT_TAPE_PAGE_BYTES || tape->slot_count < MT_TAPE_MIN_SLOTS ||
         tape->slot_count > MT_TAPE_MAX_SLOTS || tape->file_bytes != file_bytes ||
         !tape->recording_id || !counts_are_sound(tape) || !commit_is_sound(tape))
         return false;
-    slots_end = MT_TAPE_PAGE_BYTES + (uint64_t)tape->slot_count * MT_SLOT_BYTES;
+    uint64_t slots_end = MT_TAPE_PAGE_BYTES + (uint64_t)tape->slot_count * MT_SLOT_BYTES;
     return tape->definitions_offset == slots_end && file_bytes > slots_end &&
            file_bytes - slots_end <= MT_TAPE_DEFINITION_BYTES &&
            tape->definitions_capacity == file_bytes - slots_end &&
@@ -116,13 +114,12 @@ static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
 static enum mt_status read_header(int fd, struct mt_tape *tape, struct mt_error *error)
 {
     struct stat facts;
-    enum mt_status status;
 
     if (fstat(fd, &facts))
         return mt_io_fail(error, MT_ERR_IO, "cannot be read");
     if (!S_ISREG(facts.st_mode) || facts.st_size <= MT_TAPE_PAGE_BYTES)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "is no tape");
-    status = read_at(fd, tape, sizeof *tape, 0, error);
+    enum mt_status status = read_at(fd, tape, sizeof *tape, 0, error);
     if (status != MT_OK)
         return status;
     if (tape->magic != MT_TAPE_MAGIC)
@@ -145,11 +142,11 @@ bool mt_tape_is_in_use(const char *path)
 {
     struct mt_tape header;
     int fd = open_file(path);
-    bool in_use;
 
     if (fd < 0)
         return false;
-    in_use = read_header(fd, &header, NULL) == MT_OK && check_unused(&header, fd, NULL) != MT_OK;
+    bool in_use =
+        read_header(fd, &header, NULL) == MT_OK && check_unused(&header, fd, NULL) != MT_OK;
     close(fd);
     return in_use;
 }
@@ -200,12 +197,12 @@ static enum mt_status read_slot(int fd, struct mt_tape *tape, uint32_t index,
 {
     struct mt_slot *slot = mt_tape_slot(tape, index);
     uint64_t offset = tape->slots_offset + (uint64_t)index * MT_SLOT_BYTES;
-    uint32_t header[SLOT_HEADER_BYTES / sizeof(uint32_t)], count;
+    uint32_t header[SLOT_HEADER_BYTES / sizeof(uint32_t)];
     enum mt_status status = read_at(fd, header, sizeof header, offset, error);
 
     if (status != MT_OK)
         return status;
-    count = header[offsetof(struct mt_slot, committed) / sizeof(uint32_t)];
+    uint32_t count = header[offsetof(struct mt_slot, committed) / sizeof(uint32_t)];
     if (!count || count > MT_SLOT_EVENTS)
         return MT_OK;
     status = charge(tape, SLOT_HEADER_BYTES + count * sizeof *slot->events, error);
@@ -220,9 +217,8 @@ static enum mt_status read_contents(int fd, struct mt_tape *tape, struct mt_erro
 {
     size_t definitions = (size_t)atomic_load(&tape->definitions_bytes);
     enum mt_status status = charge(tape, MT_TAPE_PAGE_BYTES + definitions, error);
-    uint32_t i;
 
-    for (i = 0; i < tape->slot_count && status == MT_OK; i++)
+    for (uint32_t i = 0; i < tape->slot_count && status == MT_OK; i++)
         status = read_slot(fd, tape, i, error);
     if (status == MT_OK)
         status = read_at(fd, (char *)tape + tape->definitions_offset, definitions,
@@ -234,7 +230,6 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
 {
     struct mt_tape header;
     enum mt_status status = read_header(fd, &header, error);
-    void *memory;
 
     if (status == MT_OK)
         status = check_unused(&header, fd, error);
@@ -243,8 +238,8 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
     if (status != MT_OK)
         return status;
     header.charged_bytes = 0;
-    memory = mmap(NULL, header.file_bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, header.file_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     memcpy(memory, &header, sizeof header);
@@ -292,13 +287,13 @@ bool mt_tape_ask(const char *trace, enum mt_tape_ask what)
     const uint64_t asked = what;
     struct mt_tape header;
     struct stat facts;
-    bool done;
 
     if (fd < 0)
         return false;
     errno = EPERM;
-    done = !fstat(fd, &facts) && mt_own_file_is_mine(&facts) && peek(fd, &header, NULL) == MT_OK &&
-           pwrite(fd, &asked, sizeof asked, offsetof(struct mt_tape, asked)) == sizeof asked;
+    bool done = !fstat(fd, &facts) && mt_own_file_is_mine(&facts) &&
+                peek(fd, &header, NULL) == MT_OK &&
+                pwrite(fd, &asked, sizeof asked, offsetof(struct mt_tape, asked)) == sizeof asked;
     (void)mt_io_close(fd);
     return done;
 }
@@ -306,11 +301,10 @@ bool mt_tape_ask(const char *trace, enum mt_tape_ask what)
 enum mt_status mt_tape_peek(const char *trace, struct mt_tape *header, struct mt_error *error)
 {
     int fd = open_tape_of(trace, O_RDONLY);
-    enum mt_status status;
 
     if (fd < 0)
         return mt_io_fail(error, MT_ERR_IO, "its tape cannot be opened");
-    status = peek(fd, header, error);
+    enum mt_status status = peek(fd, header, error);
     (void)mt_io_close(fd);
     return status;
 }
@@ -413,11 +407,10 @@ static enum mt_status map_new(struct mt_own_file *file, uint32_t slot_count, str
 {
     uint64_t used = MT_TAPE_PAGE_BYTES + (uint64_t)slot_count * MT_SLOT_BYTES;
     uint64_t total = used + MT_TAPE_DEFINITION_BYTES;
-    void *memory;
 
     if (!make_room(file, used, total))
         return mt_io_fail(error, MT_ERR_OUTPUT, "no room on the disk");
-    memory = map_own(file, total);
+    void *memory = map_own(file, total);
     if (memory == MAP_FAILED)
         return mt_io_fail(error, MT_ERR_OUTPUT, "cannot map the file");
     *tape = memory;
@@ -428,18 +421,14 @@ static enum mt_status map_new(struct mt_own_file *file, uint32_t slot_count, str
 enum mt_status mt_tape_create(const char *path, uint32_t slot_count, struct mt_tape **tape,
                               struct mt_own_file *file, struct mt_error *error)
 {
-    enum mt_status status;
-    bool locked;
-    int fd;
-
     *file = MT_OWN_FILE_NONE;
     if (slot_count < MT_TAPE_MIN_SLOTS || slot_count > MT_TAPE_MAX_SLOTS)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "a tape of %u slots", slot_count);
     if (!mt_own_file_create(file, path))
         return mt_io_fail(error, MT_ERR_OUTPUT, "cannot be created");
-    fd = mt_own_file_fd(file, 0);
-    locked = fd >= 0 && lock_all(fd);
-    status = map_new(file, slot_count, tape, error);
+    int fd = mt_own_file_fd(file, 0);
+    bool locked = fd >= 0 && lock_all(fd);
+    enum mt_status status = map_new(file, slot_count, tape, error);
     if (status == MT_OK)
         (*tape)->locked = locked;
     if (status != MT_OK)

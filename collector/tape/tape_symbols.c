@@ -35,9 +35,7 @@ struct tape_facts {
 
 static struct tape_fact *find(const struct tape_facts *facts, const char *key, size_t length)
 {
-    size_t i;
-
-    for (i = 0; i < facts->count; i++)
+    for (size_t i = 0; i < facts->count; i++)
         if (strlen(facts->facts[i].key) == length && !memcmp(facts->facts[i].key, key, length))
             return &facts->facts[i];
     return NULL;
@@ -45,12 +43,10 @@ static struct tape_fact *find(const struct tape_facts *facts, const char *key, s
 
 static struct tape_fact *make(struct tape_facts *facts, const char *key, size_t length)
 {
-    struct tape_fact *fact;
-
     if (facts->count == facts->capacity &&
         mt_grow(&facts->facts, &facts->capacity, facts->count + 1, sizeof *facts->facts))
         return NULL;
-    fact = &facts->facts[facts->count];
+    struct tape_fact *fact = &facts->facts[facts->count];
     fact->value = NULL;
     fact->key = strndup(key, length);
     if (!fact->key)
@@ -86,13 +82,12 @@ static bool has_item(const char *list, const char *item, char separator)
 static enum mt_status join(struct tape_fact *fact, char *item, char separator, bool *changed)
 {
     size_t old = strlen(fact->value), length = strlen(item);
-    char *joined;
 
     if (has_item(fact->value, item, separator)) {
         free(item);
         return MT_OK;
     }
-    joined = realloc(fact->value, old + length + 2);
+    char *joined = realloc(fact->value, old + length + 2);
     if (joined) {
         joined[old] = separator;
         memcpy(joined + old + 1, item, length + 1);
@@ -110,15 +105,13 @@ static enum mt_status tape_facts_add(struct tape_facts *facts, const char *text,
 {
     const char *equals = memchr(text, '=', length);
     size_t key_length = equals ? (size_t)(equals - text) : 0;
-    struct tape_fact *fact;
-    char *value;
 
     if (!key_length)
         return MT_ERR_FORMAT;
-    fact = find(facts, text, key_length);
+    struct tape_fact *fact = find(facts, text, key_length);
     if (!fact)
         fact = make(facts, text, key_length);
-    value = strndup(equals + 1, length - key_length - 1);
+    char *value = strndup(equals + 1, length - key_length - 1);
     if (!fact || !value) {
         free(value);
         return MT_ERR_MEMORY;
@@ -226,9 +219,7 @@ static void tape_facts_header(struct tape_facts *facts, struct mt_trace_header *
 
 static void tape_facts_release(struct tape_facts *facts)
 {
-    size_t i;
-
-    for (i = 0; i < facts->count; i++) {
+    for (size_t i = 0; i < facts->count; i++) {
         free(facts->facts[i].key);
         free(facts->facts[i].value);
     }
@@ -281,11 +272,9 @@ struct mt_tape_symbols *mt_tape_symbols_new(struct mt_tape *tape, struct mt_symb
 
 void mt_tape_symbols_free(struct mt_tape_symbols *self)
 {
-    size_t kind;
-
     if (!self)
         return;
-    for (kind = 0; kind < MT_DEFINE_KIND_COUNT; kind++)
+    for (size_t kind = 0; kind < MT_DEFINE_KIND_COUNT; kind++)
         free(self->tables[kind].entries);
     free(self->threads.entries);
     free(self->late_names.entries);
@@ -549,10 +538,7 @@ static enum mt_status frame_of_code(struct mt_tape_symbols *self, uint64_t word,
     static const char own_folder[] = "/memtrace_dry_run/";
     struct entry *entry = defined(self, MT_DEFINE_CODE, (uint32_t)(word >> 32));
     struct mt_code_definition code = {0};
-    const uint8_t *texts;
     uint32_t known = mt_map_get(&self->code_frames, word), function = MT_NO_ID, file = MT_NO_ID;
-    uint64_t bytes;
-    enum mt_status status;
 
     if (known != MT_MAP_NONE) {
         *frame = known;
@@ -560,14 +546,14 @@ static enum mt_status frame_of_code(struct mt_tape_symbols *self, uint64_t word,
     }
     if (entry && entry->bytes >= sizeof code)
         memcpy(&code, entry->payload, sizeof code);
-    bytes = (uint64_t)code.file_bytes + code.name_bytes + code.table_bytes;
+    uint64_t bytes = (uint64_t)code.file_bytes + code.name_bytes + code.table_bytes;
     if (!entry || entry->bytes < sizeof code || bytes > entry->bytes - sizeof code)
         return mt_symbols_frame(self->symbols, MT_NO_ID, MT_NO_ID, 0, frame);
-    texts = entry->payload + sizeof code;
+    const uint8_t *texts = entry->payload + sizeof code;
     *frame = MT_NO_ID;
     if (memmem(texts, code.file_bytes, own_folder, sizeof own_folder - 1))
         return MT_OK;
-    status = string_of(self, texts, code.file_bytes, &file);
+    enum mt_status status = string_of(self, texts, code.file_bytes, &file);
     if (status == MT_OK)
         status = string_of(self, texts + code.file_bytes, code.name_bytes, &function);
     if (status == MT_OK)
@@ -582,10 +568,9 @@ static enum mt_status frame_of_address(struct mt_tape_symbols *self, uint64_t wo
 {
     struct mt_native_frame native;
     uint32_t function, file;
-    enum mt_status status;
 
     mt_modules_frame(self->modules, word, &native);
-    status = string_of(self, native.file, native.file_length, &file);
+    enum mt_status status = string_of(self, native.file, native.file_length, &file);
     if (status == MT_OK)
         status = string_of(self, native.function, native.function_length, &function);
     return status == MT_OK ? mt_symbols_frame(self->symbols, function, file, 0, frame) : status;
@@ -619,18 +604,16 @@ enum mt_status mt_tape_symbols_stack(struct mt_tape_symbols *self, uint32_t pyth
                                      uint32_t native_id, uint32_t *stack)
 {
     uint64_t key = (uint64_t)python_id << 32 | native_id;
-    uint32_t known;
-    enum mt_status status;
 
     *stack = MT_NO_ID;
     if (!key)
         return MT_OK;
-    known = mt_map_get(&self->stacks, key);
+    uint32_t known = mt_map_get(&self->stacks, key);
     if (known != MT_MAP_NONE) {
         *stack = known - 1;
         return MT_OK;
     }
-    status = add_frames(self, MT_DEFINE_PYTHON_STACK, python_id, stack);
+    enum mt_status status = add_frames(self, MT_DEFINE_PYTHON_STACK, python_id, stack);
     if (status == MT_OK)
         status = add_frames(self, MT_DEFINE_NATIVE_STACK, native_id, stack);
     return status == MT_OK ? mt_map_set(&self->stacks, key, *stack + 1) : status;

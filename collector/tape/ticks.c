@@ -34,9 +34,8 @@ struct mt_clock_point mt_clock_now(const struct mt_clock *clock)
 {
     struct mt_clock_point best = {0, 0};
     uint64_t best_width = UINT64_MAX;
-    int i;
 
-    for (i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++) {
         uint64_t before = mt_clock_ticks(clock);
         uint64_t now_ns = mt_monotonic_ns();
         uint64_t width = mt_clock_ticks(clock) - before;
@@ -57,11 +56,10 @@ static uint64_t clamped(double value)
 uint64_t mt_ticks_unix_ns(struct mt_clock_point first, struct mt_clock_point last, uint64_t ticks)
 {
     uint64_t distance_ns, sum_ns;
-    double slope;
 
     if (last.ticks <= first.ticks || last.unix_ns <= first.unix_ns)
         return first.unix_ns;
-    slope = (double)(last.unix_ns - first.unix_ns) / (double)(last.ticks - first.ticks);
+    double slope = (double)(last.unix_ns - first.unix_ns) / (double)(last.ticks - first.ticks);
     /* from the later point, which is nearer, so less is rounded */
     if (ticks < last.ticks) {
         distance_ns = clamped((double)(last.ticks - ticks) * slope);

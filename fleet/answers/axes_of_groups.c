@@ -25,11 +25,9 @@ struct shapes {
  * to it: group->first + stride * (rank / stride % size). */
 static bool job_group_is_in_place(const struct mt_record_group *group, int32_t rank)
 {
-    uint64_t position;
-
     if (rank < 0 || !group->stride || group->size < 2)
         return false;
-    position = (uint64_t)(uint32_t)rank / group->stride % group->size;
+    uint64_t position = (uint64_t)(uint32_t)rank / group->stride % group->size;
     return (uint64_t)group->first + position * group->stride == (uint32_t)rank;
 }
 
@@ -220,12 +218,10 @@ static uint32_t ranks_of(const struct mt_job_report *report, const struct member
 static uint32_t stride_of(const struct mt_job_report *report, const struct member *members,
                           uint32_t count)
 {
-    uint32_t stride;
-
     if (count < 2 || count != members[0].size ||
         rank_at(report, &members[1]) <= rank_at(report, &members[0]))
         return 0;
-    stride = rank_at(report, &members[1]) - rank_at(report, &members[0]);
+    uint32_t stride = rank_at(report, &members[1]) - rank_at(report, &members[0]);
     for (uint32_t i = 0; i < count; i++)
         if (members[i].position != i || members[i].size != count ||
             rank_at(report, &members[i]) - rank_at(report, &members[0]) != (uint64_t)i * stride)
@@ -368,8 +364,7 @@ void mt_job_axes_of_communicators(struct mt_job_work *work)
     struct mt_job_report *report = work->report;
     struct groups groups = {.begin = MT_JOB_ARRAY(work, report->row_count, uint32_t),
                             .count = MT_JOB_ARRAY(work, report->row_count, uint32_t)};
-    struct member *members, *ranks;
-    uint32_t room = 0, count;
+    uint32_t room = 0;
 
     if (report->world > MT_JOB_MAX_ROWS)
         return;
@@ -377,10 +372,10 @@ void mt_job_axes_of_communicators(struct mt_job_work *work)
         groups.begin[r] = room;
         room += report->rows[r].record->communicator_count;
     }
-    members = MT_JOB_ARRAY(work, room, struct member);
-    ranks = MT_JOB_ARRAY(work, room, struct member);
+    struct member *members = MT_JOB_ARRAY(work, room, struct member);
+    struct member *ranks = MT_JOB_ARRAY(work, room, struct member);
     groups.list = MT_JOB_ARRAY(work, room, struct mt_record_group);
-    count = collect(report, members);
+    uint32_t count = collect(report, members);
     for (uint32_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && members[end].id == members[i].id;)
             end++;

@@ -108,12 +108,12 @@ static void job_find_steps(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     struct span span = find_span(report);
-    uint64_t peaks[MT_JOB_STEPS], length;
+    uint64_t peaks[MT_JOB_STEPS];
     bool has[MT_JOB_STEPS];
 
     if (!span.width)
         return;
-    length = distance(span.first, span.last); /* less 1 */
+    uint64_t length = distance(span.first, span.last); /* less 1 */
     report->step_width = mt_max_u64(span.width, length / MT_JOB_STEPS + 1);
     report->step_count = (uint32_t)(length / report->step_width + 1);
     report->steps = MT_JOB_ARRAY(work, report->step_count, struct mt_job_step);
@@ -480,7 +480,7 @@ static mt_job_answer *const answers[] = {
 /* The set is sorted by job, so the records of a job are adjacent. */
 static enum mt_status choose_job(struct mt_job_work *work, struct mt_error *error)
 {
-    const char *wanted = work->options->job, *other;
+    const char *wanted = work->options->job;
     struct mt_job_name *names;
     uint32_t count, first = 0;
 
@@ -499,7 +499,7 @@ static enum mt_status choose_job(struct mt_job_work *work, struct mt_error *erro
         work->report->job = names[i].name;
         return MT_OK;
     }
-    other = *names[0].name ? names[0].name : names[count - 1].name; /* names differ */
+    const char *other = *names[0].name ? names[0].name : names[count - 1].name; /* names differ */
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "there is no job '%.100s'%s%.60s%s", wanted,
                    *other ? "; there is '" : ": no trace names its job", other, *other ? "'" : "");
 }
@@ -528,13 +528,12 @@ enum mt_status mt_job_report_make(const struct mt_rank_set *set,
                                   struct mt_job_report **report, struct mt_error *error)
 {
     struct mt_job_work work = {.set = set, .options = options};
-    enum mt_status status;
 
     *report = NULL;
     MT_CHECK(error, set->is_sorted);
     work.report = mt_memory_zeroed(1, sizeof *work.report);
     work.report->set = set;
-    status = fill(&work, error);
+    enum mt_status status = fill(&work, error);
     if (status == MT_OK)
         *report = work.report;
     else

@@ -128,17 +128,15 @@ static void find(struct mt_job_work *work, bool with_steps, bool *is_known)
 {
     struct mt_job_report *report = work->report;
     struct classes classes = {.world = report->world};
-    uint32_t block, period;
-    bool repeats, has_stages;
 
     read_classes(work, with_steps, &classes);
     *is_known = classes.count > 0;
     if (classes.count < 2)
         return;
-    block = largest_block(&classes);
-    period = smallest_period(&classes, block);
-    repeats = period * block < report->world;
-    has_stages = block > 1 || classes.count * 2 > report->world + 1;
+    uint32_t block = largest_block(&classes);
+    uint32_t period = smallest_period(&classes, block);
+    bool repeats = period * block < report->world;
+    bool has_stages = block > 1 || classes.count * 2 > report->world + 1;
     if (repeats || (has_stages && !with_steps))
         add_axes(report, block, period);
 }
@@ -171,7 +169,6 @@ static enum mt_status read_axis(struct mt_job_work *work, const char *text, size
     const char *colon = memchr(text, ':', length);
     size_t name_length = colon ? (size_t)(colon - text) : 0;
     uint64_t size = 0;
-    char *name;
 
     if (!name_length || name_length > 16 ||
         strspn(text, "abcdefghijklmnopqrstuvwxyz_") < name_length)
@@ -183,7 +180,7 @@ static enum mt_status read_axis(struct mt_job_work *work, const char *text, size
     }
     if (!size || size > INT32_MAX)
         return refuse(error, "has an axis whose size is not a number");
-    name = mt_arena_text(&work->report->arena, text, name_length);
+    char *name = mt_arena_text(&work->report->arena, text, name_length);
     for (uint32_t i = 0; i < work->report->axis_count; i++)
         if (!strcmp(work->report->axes[i].name, name))
             return refuse(error, "names an axis twice");
@@ -296,10 +293,9 @@ enum mt_status mt_job_find_axes(struct mt_job_work *work, struct mt_error *error
         {MT_AXES_FOUND, job_axes_found},
     };
     struct mt_job_report *report = work->report;
-    enum mt_status status;
 
     report->axes = MT_JOB_ARRAY(work, MT_JOB_AXES, struct mt_job_axis);
-    status = job_axes_of_option(work, error);
+    enum mt_status status = job_axes_of_option(work, error);
     report->axes_source = report->axis_count ? MT_AXES_OPTION : report->axes_source;
     for (size_t i = 0; i < MT_ARRAY_LEN(sources) && status == MT_OK && !report->axis_count; i++) {
         sources[i].find(work);

@@ -157,10 +157,8 @@ static void guess_parameters(struct mt_job_report *report, struct refiner *refin
         if (job_axis_kind(report->axes[a].name) == AXIS_STAGES)
             split_by_axis(refiner, a);
     for (uint32_t i = 0, length; i < report->row_count; i += length) {
-        uint64_t hash;
-
         length = class_length(refiner, i);
-        hash = hash_of_class(refiner, i, length);
+        uint64_t hash = hash_of_class(refiner, i, length);
         for (uint32_t k = i; k < i + length; k++) {
             struct mt_job_row *row = &report->rows[refiner->keys[k].row];
 
@@ -199,12 +197,10 @@ static void judge(struct mt_job_work *work, struct refiner *refiner, uint32_t ax
         if (a != axis)
             split_by_axis(refiner, a);
     for (uint32_t i = 0, length; i < report->row_count; i += length) {
-        struct mt_job_spread spread;
-
         length = class_length(refiner, i);
         if (length < 2)
             continue;
-        spread = spread_of_class(work, refiner, i, length);
+        struct mt_job_spread spread = spread_of_class(work, refiner, i, length);
         lines[count] = (struct mt_job_value){spread.max - spread.min, count};
         count++;
         is_far |= mt_job_distance(work->values, length, spread.median) > work->outlier_bytes;

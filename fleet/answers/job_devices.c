@@ -136,10 +136,9 @@ static void add_up(struct mt_job_device *device, const struct change *changes, s
 
     for (size_t i = 0; i < count; i++) {
         uint32_t tenant = changes[i].tenant;
-        uint64_t sum;
 
         exact = exact - levels[tenant] + changes[i].bytes;
-        sum = exact < UINT64_MAX ? (uint64_t)exact : UINT64_MAX;
+        uint64_t sum = exact < UINT64_MAX ? (uint64_t)exact : UINT64_MAX;
         levels[tenant] = changes[i].bytes;
         fill_sum_columns(device, changes[i].t_ns,
                          i + 1 < count ? changes[i + 1].t_ns : changes[i].t_ns, levels, sum);
@@ -158,7 +157,6 @@ static void add_up(struct mt_job_device *device, const struct change *changes, s
  * there are too many processes. O(changes * processes). */
 static bool job_device_sum(struct mt_job_work *work, struct mt_job_device *device)
 {
-    struct change *changes;
     uint64_t *levels;
     size_t count;
 
@@ -166,7 +164,7 @@ static bool job_device_sum(struct mt_job_work *work, struct mt_job_device *devic
         return false;
     device->tenant_columns =
         MT_JOB_ARRAY(work, (size_t)device->tenant_count * MT_JOB_COLUMNS, uint64_t);
-    changes = changes_of(device, &count);
+    struct change *changes = changes_of(device, &count);
     levels = mt_memory_zeroed(device->tenant_count, sizeof *levels);
     memset(device->columns, 0, MT_JOB_COLUMNS * sizeof *device->columns);
     for (uint32_t i = 0; i < device->tenant_count; i++)
@@ -257,13 +255,13 @@ MT_DEFINE_POINTER_ORDER(compare, struct mt_rank_record,
 /* An upper bound of what a record holds between two times. */
 static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, uint64_t end_t_ns)
 {
-    uint64_t span = record->end_t_ns - record->begin_t_ns, bytes = 0, first, last;
+    uint64_t span = record->end_t_ns - record->begin_t_ns, bytes = 0;
     uint32_t count = record->column_count;
 
     if (end_t_ns <= record->begin_t_ns || begin_t_ns > record->end_t_ns)
         return 0;
-    first = mt_sub_or_0_u64(begin_t_ns, record->begin_t_ns);
-    last = mt_min_u64(end_t_ns - record->begin_t_ns, span);
+    uint64_t first = mt_sub_or_0_u64(begin_t_ns, record->begin_t_ns);
+    uint64_t last = mt_min_u64(end_t_ns - record->begin_t_ns, span);
     first = (uint64_t)((unsigned __int128)first * count / span);
     last = (uint64_t)((unsigned __int128)last * count / span);
     for (uint64_t i = first; i <= last && i < count; i++)

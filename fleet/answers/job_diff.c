@@ -61,13 +61,12 @@ const char *mt_job_class_name(struct mt_arena *arena, const struct mt_job_diff *
     const struct mt_job_class *class = &diff->classes[class_index];
     const struct mt_job_report *report = class->a_count ? diff->a : diff->b;
     uint32_t row = class->a_count ? class->a_rows[0] : class->b_rows[0];
-    const char *name;
 
     if (diff->match == MT_MATCH_NONE)
         return "all ranks";
     if (diff->match == MT_MATCH_GROUPS && class->is_compared)
         return place_name(arena, diff, class);
-    name = mt_job_row_name(arena, report, row);
+    const char *name = mt_job_row_name(arena, report, row);
     if (diff->match != MT_MATCH_PARAMETERS)
         return name;
     return mt_arena_printf(arena, "parameters as of %s of %s", name, class->a_count ? "A" : "B");

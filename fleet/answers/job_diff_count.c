@@ -122,8 +122,6 @@ static void job_tally_finish_zeros(struct mt_job_tally *tally, uint32_t classes,
 static int compare_lines(const struct mt_job_diff *diff, uint32_t x, uint32_t y)
 {
     const struct mt_job_diff_line *one = &diff->lines[x], *other = &diff->lines[y];
-    uint32_t p, q;
-    int order;
 
     if (one->role != other->role)
         return one->role < other->role ? -1 : 1;
@@ -132,11 +130,13 @@ static int compare_lines(const struct mt_job_diff *diff, uint32_t x, uint32_t y)
     if (one->a_path == MT_NO_PATH || other->a_path == MT_NO_PATH)
         return one->a_path == MT_NO_PATH ? 1 : -1;
     /* The earlier of the two paths of a line that moved. */
-    p = mt_job_diff_compare_paths(&diff->paths, one->a_path, one->b_path) <= 0 ? one->a_path
-                                                                               : one->b_path;
-    q = mt_job_diff_compare_paths(&diff->paths, other->a_path, other->b_path) <= 0 ? other->a_path
-                                                                                   : other->b_path;
-    order = mt_job_diff_compare_paths(&diff->paths, p, q);
+    uint32_t p = mt_job_diff_compare_paths(&diff->paths, one->a_path, one->b_path) <= 0
+                     ? one->a_path
+                     : one->b_path;
+    uint32_t q = mt_job_diff_compare_paths(&diff->paths, other->a_path, other->b_path) <= 0
+                     ? other->a_path
+                     : other->b_path;
+    int order = mt_job_diff_compare_paths(&diff->paths, p, q);
     return order ? order : (x > y) - (x < y);
 }
 

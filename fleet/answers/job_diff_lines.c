@@ -70,7 +70,6 @@ static int compare_numbers(const char *x, const char *y)
 static int compare_singles(const void *a, const void *b)
 {
     const struct single *x = a, *y = b;
-    int order;
 
     if (x->loose != y->loose)
         return x->loose < y->loose ? -1 : 1;
@@ -78,7 +77,7 @@ static int compare_singles(const void *a, const void *b)
         return x->role < y->role ? -1 : 1;
     if (x->is_of_b != y->is_of_b)
         return x->is_of_b ? 1 : -1;
-    order = compare_by(x->paths, x->path, y->path, compare_numbers);
+    int order = compare_by(x->paths, x->path, y->path, compare_numbers);
     return order ? order : mt_job_diff_compare_paths(x->paths, x->path, y->path);
 }
 
@@ -131,11 +130,10 @@ static void add_leaf(struct mt_job_diff *diff, struct mt_job_line_index *index, 
 {
     uint32_t path = path_of(index, is_of_b, leaf->site);
     uint32_t *number = &index->lines[cell_of(diff, path, leaf->role)];
-    struct mt_job_diff_line *line;
 
     if (!*number)
         *number = ++diff->line_count;
-    line = &diff->lines[*number - 1];
+    struct mt_job_diff_line *line = &diff->lines[*number - 1];
     line->a_path = line->b_path = path;
     line->role = leaf->role;
     *(is_of_b ? &line->is_in_b : &line->is_in_a) = true;
@@ -220,11 +218,9 @@ static uint64_t most_lines(const struct mt_job_diff *diff)
 
 void mt_job_diff_find_lines(struct mt_job_diff *diff, struct mt_job_line_index *index)
 {
-    uint64_t most;
-
     add_tree(&diff->paths, diff->a->set, &index->a_paths);
     add_tree(&diff->paths, diff->b->set, &index->b_paths);
-    most = most_lines(diff);
+    uint64_t most = most_lines(diff);
     if (most >= UINT32_MAX)
         mt_memory_end();
     index->lines =

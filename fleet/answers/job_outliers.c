@@ -181,13 +181,11 @@ void mt_job_find_death(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     uint32_t row = first_death(report);
-    struct mt_job_death *death;
-    const struct mt_rank_record *record;
 
     if (row == MT_NO_ROW)
         return;
-    death = MT_JOB_ARRAY(work, 1, struct mt_job_death);
-    record = report->rows[row].record;
+    struct mt_job_death *death = MT_JOB_ARRAY(work, 1, struct mt_job_death);
+    const struct mt_rank_record *record = report->rows[row].record;
     *death = (struct mt_job_death){.row = row,
                                    .t_ns = record->death_t_ns,
                                    .after_ns = run_time_ns(report, record),
@@ -295,8 +293,6 @@ static uint64_t amount_of(const struct mt_rank_record *record, enum mt_job_metri
 static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
 {
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
-        struct mt_job_spread spread;
-        uint64_t distance;
         uint32_t known = 0;
 
         for (uint32_t i = 0; i < replicas->count; i++) {
@@ -309,9 +305,9 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
         replicas->known[m] = known;
         if (known < FEWEST_REPLICAS)
             continue;
-        spread = mt_job_spread_of(work->values, known);
+        struct mt_job_spread spread = mt_job_spread_of(work->values, known);
         /* The distance of two replicas shows nothing about what is usual. */
-        distance = known > 2 ? mt_job_distance(work->values, known, spread.median) : 0;
+        uint64_t distance = known > 2 ? mt_job_distance(work->values, known, spread.median) : 0;
         replicas->median[m] = spread.median;
         replicas->median_row[m] = spread.median_row;
         replicas->tolerance[m] = mt_max_u64(job_least_difference(work->options, spread.median),

@@ -44,12 +44,12 @@ static void find_epochs(struct mt_job_work *work)
 static uint32_t choose(const struct mt_rank_record *records, const uint32_t *indexes,
                        uint32_t count)
 {
-    uint32_t last = indexes[0], chosen;
+    uint32_t last = indexes[0];
 
     for (uint32_t i = 1; i < count; i++)
         if (records[indexes[i]].end_t_ns > records[last].end_t_ns)
             last = indexes[i];
-    chosen = last;
+    uint32_t chosen = last;
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_rank_record *record = &records[indexes[i]];
 

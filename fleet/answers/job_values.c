@@ -77,15 +77,13 @@ uint64_t mt_job_distance(struct mt_job_value *values, uint32_t count, uint64_t m
 
 uint32_t mt_job_ppm(unsigned __int128 value, unsigned __int128 whole)
 {
-    unsigned __int128 ppm;
-
     while (value >> 104) { /* room for a million */
         value >>= 1;
         whole >>= 1;
     }
     if (!whole)
         return 0;
-    ppm = value * 1000000 / whole;
+    unsigned __int128 ppm = value * 1000000 / whole;
     return ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX;
 }
 

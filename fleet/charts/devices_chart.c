@@ -86,14 +86,14 @@ static double fixed_height(const struct picture *picture)
 static void fit_height(struct picture *picture, double y, double wanted)
 {
     struct mt_drawing *drawing = picture->drawing;
-    double height = wanted > 0 ? mt_chart_frame_height(wanted, wanted) : 0, plot;
+    double height = wanted > 0 ? mt_chart_frame_height(wanted, wanted) : 0;
 
     while (wanted > 0 && picture->count > 1 &&
            y + fixed_height(picture) + picture->count * MIN_PLOT > height)
         picture->count--;
-    plot = wanted > 0            ? (height - y - fixed_height(picture)) / picture->count
-           : picture->count == 1 ? ONE_PLOT
-                                 : MANY_PLOT;
+    double plot = wanted > 0            ? (height - y - fixed_height(picture)) / picture->count
+                  : picture->count == 1 ? ONE_PLOT
+                                        : MANY_PLOT;
     plot = fmax(floor(plot), MIN_PLOT);
     for (uint32_t i = 0; i < picture->count; i++)
         picture->panels[i].height = plot;
@@ -116,7 +116,6 @@ static void draw_rest(const struct picture *picture, double y)
     uint32_t rest = report->device_count - picture->count;
     uint64_t most = 0;
     char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
-    const char *text;
 
     if (!rest)
         return;
@@ -128,9 +127,10 @@ static void draw_rest(const struct picture *picture, double y)
         if (!is_drawn)
             most = mt_max_u64(most, report->devices[i].peak_bytes);
     }
-    text = mt_arena_printf(&picture->drawing->arena, "%s more %s not drawn: at most %s together%s",
-                           mt_format_count(count, rest), panel_noun(report, rest == 1),
-                           mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them");
+    const char *text =
+        mt_arena_printf(&picture->drawing->arena, "%s more %s not drawn: at most %s together%s",
+                        mt_format_count(count, rest), panel_noun(report, rest == 1),
+                        mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them");
     mt_chart_frame_text(picture->drawing, MT_MARGIN, y,
                         mt_text_fit(picture->drawing, text, MT_SIZE_BODY, MT_REGULAR,
                                     picture->drawing->width - 2 * MT_MARGIN, false),
@@ -173,16 +173,15 @@ static void place_plot(struct mt_devices_panel *panel, struct mt_ticks *ticks)
 static double draw_total_words(const struct mt_devices_panel *panel, double y)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.4, .dashed = true};
-    double right = panel->plot.x + panel->plot.width, left;
+    double right = panel->plot.x + panel->plot.width;
     char bytes[MT_UNITS_TEXT];
-    const char *text;
 
     if (!panel->device->total_bytes)
         return right;
-    text = mt_arena_printf(&panel->drawing->arena, "device %s%s",
-                           mt_format_bytes(bytes, panel->device->total_bytes),
-                           panel->has_total_line ? "" : ", off the scale");
-    left = right - mt_text_room(text, MT_SIZE_SMALL, MT_REGULAR);
+    const char *text = mt_arena_printf(&panel->drawing->arena, "device %s%s",
+                                       mt_format_bytes(bytes, panel->device->total_bytes),
+                                       panel->has_total_line ? "" : ", off the scale");
+    double left = right - mt_text_room(text, MT_SIZE_SMALL, MT_REGULAR);
     mt_chart_frame_text(panel->drawing, right, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_LIMIT,
                         MT_ANCHOR_END, "total");
     if (!panel->has_total_line)
@@ -195,7 +194,7 @@ static double draw_total_words(const struct mt_devices_panel *panel, double y)
 static void draw_heading(const struct mt_devices_panel *panel, double y)
 {
     struct mt_drawing *drawing = panel->drawing;
-    double right = draw_total_words(panel, y), used, room = right - MT_MARGIN;
+    double right = draw_total_words(panel, y), room = right - MT_MARGIN;
     char count[MT_UNITS_TEXT];
     const char *name = mt_devices_name(drawing, panel->report, panel->device);
     const char *facts = mt_arena_printf(&drawing->arena, "%s processes over %s",
@@ -203,8 +202,8 @@ static void draw_heading(const struct mt_devices_panel *panel, double y)
                                         mt_devices_when(panel, panel->device->end_t_ns));
 
     name = mt_text_fit(drawing, name, 14, MT_SEMIBOLD, room, true);
-    used = 12 + 1.06 * mt_chart_frame_text(drawing, MT_MARGIN, y, name, 14, MT_SEMIBOLD,
-                                           MT_COLOR_TEXT, MT_ANCHOR_START, "device");
+    double used = 12 + 1.06 * mt_chart_frame_text(drawing, MT_MARGIN, y, name, 14, MT_SEMIBOLD,
+                                                  MT_COLOR_TEXT, MT_ANCHOR_START, "device");
     if (mt_text_room(facts, MT_SIZE_SMALL, MT_REGULAR) <= room - used)
         mt_chart_frame_text(drawing, MT_MARGIN + used, y, facts, MT_SIZE_SMALL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_START, "device-facts");
@@ -223,8 +222,8 @@ static void draw_area(const struct mt_devices_panel *panel, const struct mt_devi
     uint32_t count = 0;
     uint64_t highest = 0;
     char bytes[MT_UNITS_TEXT];
-    const char *title, *name = layer->tenant ? mt_devices_process(panel, layer->tenant)
-                                             : "processes without a layer of their own";
+    const char *name = layer->tenant ? mt_devices_process(panel, layer->tenant)
+                                     : "processes without a layer of their own";
 
     points[count++] = (struct mt_point){plot->x, base_y(panel)};
     for (uint32_t c = 0; c < MT_JOB_COLUMNS; c++) {
@@ -243,9 +242,9 @@ static void draw_area(const struct mt_devices_panel *panel, const struct mt_devi
     count += 2;
     if (!highest)
         return;
-    title = mt_arena_printf(&panel->drawing->arena, "%s: %s%s at the device's peak", name,
-                            panel->device->is_exact ? "" : "at most ",
-                            mt_format_bytes(bytes, layer->held_bytes));
+    const char *title = mt_arena_printf(&panel->drawing->arena, "%s: %s%s at the device's peak",
+                                        name, panel->device->is_exact ? "" : "at most ",
+                                        mt_format_bytes(bytes, layer->held_bytes));
     mt_draw_path(panel->drawing, points, count, true, true, &layer->paint, title,
                  layer->tenant ? "layer" : "layer:others");
 }
@@ -278,11 +277,11 @@ static void draw_time(const struct mt_devices_panel *panel)
     double base = base_y(panel), right = panel->plot.x + panel->plot.width;
 
     for (uint64_t t = 0; t <= span; t += step) {
-        double x = mt_devices_x(panel, panel->device->begin_t_ns + t), half;
+        double x = mt_devices_x(panel, panel->device->begin_t_ns + t);
         char label[MT_TICK_TEXT];
 
         mt_scale_time_label(label, t, step, span);
-        half = mt_text_room(label, MT_SIZE_AXIS, MT_REGULAR) / 2;
+        double half = mt_text_room(label, MT_SIZE_AXIS, MT_REGULAR) / 2;
         mt_draw_line(panel->drawing, x, base, x, base + 4, &tick);
         if (x + half <= panel->drawing->width - 4 && x <= right)
             mt_chart_frame_text(panel->drawing, x, base + 18, label, MT_SIZE_AXIS, MT_REGULAR,
@@ -344,14 +343,13 @@ static void draw_chart(const struct mt_job_report *report,
                        const struct mt_job_chart_options *options, struct mt_drawing *drawing)
 {
     struct picture picture = {.drawing = drawing, .report = report};
-    const char *title, *about;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, 560), "devices");
     picture.count = choose(report, picture.chosen);
-    about = picture.count ? facts(drawing, report, picture.chosen[0])
-                          : "No device is shared by several processes.";
-    title = mt_job_words_describe(drawing, report, "shared devices", about);
+    const char *about = picture.count ? facts(drawing, report, picture.chosen[0])
+                                      : "No device is shared by several processes.";
+    const char *title = mt_job_words_describe(drawing, report, "shared devices", about);
     if (picture.count)
         draw_picture(&picture, title, about, options);
     else

@@ -243,7 +243,7 @@ static void draw_name(const struct mt_devices_panel *panel, const struct mt_devi
 {
     struct mt_drawing *drawing = panel->drawing;
     struct mt_paint swatch = layer->paint;
-    double x = MT_MARGIN + 19, used;
+    double x = MT_MARGIN + 19;
     char count[MT_UNITS_TEXT];
     const char *name = layer->tenant ? mt_devices_process(panel, layer->tenant)
                                      : mt_arena_printf(&drawing->arena, "%s more",
@@ -253,8 +253,8 @@ static void draw_name(const struct mt_devices_panel *panel, const struct mt_devi
     swatch.radius = 2;
     mt_draw_rect(drawing, MT_MARGIN, y - 10, 11, 11, &swatch, NULL, "swatch");
     name = mt_text_fit(drawing, name, 13, MT_SEMIBOLD, right - x, true);
-    used = 10 + 1.06 * mt_chart_frame_text(drawing, x, y, name, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
-                                           MT_ANCHOR_START, "process");
+    double used = 10 + 1.06 * mt_chart_frame_text(drawing, x, y, name, 13, MT_SEMIBOLD,
+                                                  MT_COLOR_TEXT, MT_ANCHOR_START, "process");
     if (layer->tenant && layer->tenant->record->identity.process_id)
         process = mt_arena_printf(&drawing->arena, "process %llu",
                                   (unsigned long long)layer->tenant->record->identity.process_id);
@@ -400,7 +400,7 @@ static bool draw_words(struct labels *labels, double x, double y, const char *he
     const struct mt_paint plate = {.fill = MT_COLOR_BACKGROUND, .opacity = 0.85};
     double width = 1.05 * fmax(mt_text_width(head, bold.size, bold.weight),
                                mt_text_width(line, muted.size, muted.weight));
-    double height = *line ? 2 * LINE_HEIGHT : LINE_HEIGHT, at;
+    double height = *line ? 2 * LINE_HEIGHT : LINE_HEIGHT;
     struct mt_box box;
 
     if (width > labels->placer.frame.width ||
@@ -408,7 +408,7 @@ static bool draw_words(struct labels *labels, double x, double y, const char *he
         return *line && draw_words(labels, x, y, head, "", role);
     draw_leader(labels, x, y, &box);
     bold.anchor = muted.anchor = box.x + width / 2 < x ? MT_ANCHOR_END : MT_ANCHOR_START;
-    at = bold.anchor == MT_ANCHOR_END ? box.x + width : box.x;
+    double at = bold.anchor == MT_ANCHOR_END ? box.x + width : box.x;
     mt_draw_rect(drawing, box.x - PLATE_MARGIN, box.y + 2, width + 2 * PLATE_MARGIN, height - 2,
                  &plate, NULL, "plate");
     mt_draw_text(drawing, at, box.y + 13, head, &bold, role);
@@ -463,15 +463,15 @@ static void draw_dot(struct labels *labels, const struct mt_devices_layer *layer
     uint32_t column = column_at(panel, layer->tenant->peak_t_ns);
     double x = devices_column_x(panel, column), y = mt_devices_y(panel, layer->tops[column]);
     char own[MT_UNITS_TEXT], others[MT_UNITS_TEXT];
-    const char *title;
 
     if (!is_in_plot(panel, layer->tenant) || !is_free(labels, x, y))
         return;
-    title = mt_arena_printf(&panel->drawing->arena, "%s: own peak %s, others held %s%s",
-                            mt_devices_process(panel, layer->tenant),
-                            mt_format_bytes(own, layer->tenant->record->reserved_peak.bytes),
-                            panel->device->is_exact ? "" : "at most ",
-                            mt_format_bytes(others, layer->tenant->others_bytes));
+    const char *title =
+        mt_arena_printf(&panel->drawing->arena, "%s: own peak %s, others held %s%s",
+                        mt_devices_process(panel, layer->tenant),
+                        mt_format_bytes(own, layer->tenant->record->reserved_peak.bytes),
+                        panel->device->is_exact ? "" : "at most ",
+                        mt_format_bytes(others, layer->tenant->others_bytes));
     add_mark(labels, x, y, DOT + 2);
     mt_draw_circle(panel->drawing, x, y, DOT, &paint, title, "dot");
 }
@@ -533,14 +533,13 @@ static void draw_kept(struct labels *labels, const struct bar *bar)
 {
     const struct mt_devices_panel *panel = labels->panel;
     char bytes[MT_UNITS_TEXT];
-    const char *head, *line;
+    const char *head = mt_arena_printf(
+        &panel->drawing->arena, "%s%s still held by %s", panel->device->is_exact ? "" : "up to ",
+        mt_format_bytes(bytes, bar->layer->tenant->others_bytes),
+        panel->device->tenant_count == 2 ? "the other" : "the others");
+    const char *line = mt_arena_printf(&panel->drawing->arena, "at the peak of %s",
+                                       mt_devices_process(panel, bar->layer->tenant));
 
-    head = mt_arena_printf(&panel->drawing->arena, "%s%s still held by %s",
-                           panel->device->is_exact ? "" : "up to ",
-                           mt_format_bytes(bytes, bar->layer->tenant->others_bytes),
-                           panel->device->tenant_count == 2 ? "the other" : "the others");
-    line = mt_arena_printf(&panel->drawing->arena, "at the peak of %s",
-                           mt_devices_process(panel, bar->layer->tenant));
     line =
         mt_text_fit(panel->drawing, line, MT_SIZE_SMALL, MT_REGULAR, 0.5 * panel->plot.width, true);
     draw_bar(panel, bar);
@@ -550,7 +549,6 @@ static void draw_kept(struct labels *labels, const struct bar *bar)
 void mt_devices_draw_labels(const struct mt_devices_panel *panel)
 {
     struct labels labels = {.panel = panel};
-    struct bar bar;
     struct mt_box frame = {panel->plot.x + 6, panel->plot.y, panel->plot.width - 12,
                            panel->plot.height - 4};
 
@@ -561,7 +559,7 @@ void mt_devices_draw_labels(const struct mt_devices_panel *panel)
     for (uint32_t i = 0; i < panel->layer_count; i++)
         if (panel->layers[i].tenant)
             draw_dot(&labels, &panel->layers[i]);
-    bar = find_bar(&labels);
+    struct bar bar = find_bar(&labels);
     draw_peak(&labels);
     if (bar.layer)
         draw_kept(&labels, &bar);

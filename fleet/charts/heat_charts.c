@@ -133,14 +133,13 @@ static void steps_chart_draw_ticks(const struct mt_heat_map *map, struct mt_draw
     double end = map->plot.x - 22;
 
     for (uint32_t c = 0; c < map->columns; c++) {
-        double x = (mt_heat_map_x(map, c) + mt_heat_map_x(map, c + 1)) / 2, half;
-        const char *text;
+        double x = (mt_heat_map_x(map, c) + mt_heat_map_x(map, c + 1)) / 2;
         int64_t step;
 
         if (!has_round(map, c, round, &step))
             continue;
-        text = step_text(drawing, step);
-        half = mt_text_room(text, MT_SIZE_AXIS, MT_REGULAR) / 2;
+        const char *text = step_text(drawing, step);
+        double half = mt_text_room(text, MT_SIZE_AXIS, MT_REGULAR) / 2;
         if (x - half < end || x + half > drawing->width - 4)
             continue;
         end = x + half + 8;
@@ -243,12 +242,11 @@ static void read_times_chart(const struct mt_heat_map *map, const struct mt_rank
                              uint64_t *bytes, bool *has)
 {
     const struct course *course = map->context;
-    double begin, length;
 
     if (!has_times(record))
         return;
-    begin = (double)(record->begin_t_ns - course->begin_t_ns);
-    length = (double)(record->end_t_ns - record->begin_t_ns) / record->column_count;
+    double begin = (double)(record->begin_t_ns - course->begin_t_ns);
+    double length = (double)(record->end_t_ns - record->begin_t_ns) / record->column_count;
     for (uint32_t i = 0; i < record->column_count; i++) {
         uint32_t first = column_at(map, position(map, begin + i * length));
         uint32_t last = column_at(map, ceil(position(map, begin + (i + 1) * length) - 1e-6) - 1);

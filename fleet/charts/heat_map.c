@@ -269,12 +269,10 @@ static const char *lane_title(const struct mt_heat_map *map, struct mt_drawing *
     char n[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
 
     for (uint32_t s = 0; s < lane->slot_count; s++) {
-        const struct mt_rank_record *record;
-
         if (slot[s].row == MT_NO_ROW)
             continue;
         rows++;
-        record = map->report->rows[slot[s].row].record;
+        const struct mt_rank_record *record = map->report->rows[slot[s].row].record;
         if (most && record->reserved_peak.bytes <= most->reserved_peak.bytes)
             continue;
         most = record;

@@ -77,7 +77,7 @@ static void draw_strip(const struct mt_heat_map *map, struct mt_drawing *drawing
     const struct mt_job_lane *lanes = map->lanes.lanes;
 
     for (uint32_t i = 0, end; i < map->lanes.count; i = end) {
-        double height, top = lanes[i].at;
+        double top = lanes[i].at;
         bool is_marked = has_missing(map, &lanes[i]);
 
         for (end = i + 1; end < map->lanes.count && is_marked && has_missing(map, &lanes[end]) &&
@@ -85,7 +85,7 @@ static void draw_strip(const struct mt_heat_map *map, struct mt_drawing *drawing
             end++;
         if (!is_marked)
             continue;
-        height = fmax(lanes[end - 1].at + lanes[end - 1].size - top, MIN_MARK);
+        double height = fmax(lanes[end - 1].at + lanes[end - 1].size - top, MIN_MARK);
         top = fmax(fmin(top, map->plot.height - height), 0);
         mt_draw_rect(drawing, map->plot.x - 6, map->plot.y + top, 5, height, &paint, NULL,
                      "strip:missing");
@@ -200,13 +200,13 @@ static void draw_item(const struct mt_heat_map *map, struct mt_drawing *drawing,
 static const char *death_words(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     const struct mt_job_death *death = map->report->death;
-    const char *order = death->count > 1 ? "first out of memory" : "out of memory", *words;
+    const char *order = death->count > 1 ? "first out of memory" : "out of memory";
     const struct mt_rank_record *record = map->report->rows[death->row].record;
     uint32_t column;
 
     if (!map->find_death(map, record, &column))
         return order;
-    words =
+    const char *words =
         mt_arena_printf(&drawing->arena, "%s, %s", order, map->name_death(map, drawing, record));
     return words;
 }
@@ -229,10 +229,9 @@ static void draw_labels(const struct mt_heat_map *map, struct mt_drawing *drawin
 {
     struct mt_job_labels labels = {.count = 0};
     struct item items[MT_JOB_LABELS];
-    uint32_t count;
 
     collect(map, drawing, &labels);
-    count = make_items(map, drawing, &labels, width, items);
+    uint32_t count = make_items(map, drawing, &labels, width, items);
     qsort(items, count, sizeof *items, compare_items);
     spread(map, items, count);
     for (uint32_t i = 0; i < count; i++)

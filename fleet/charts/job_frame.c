@@ -296,12 +296,10 @@ double mt_job_frame_begin(struct mt_drawing *drawing, const struct mt_job_report
                           const struct mt_job_chart_options *options, double height, const char *id,
                           const char *chart)
 {
-    const char *title, *facts;
-
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, height), id);
-    facts = job_frame_facts(drawing, report);
-    title = mt_job_words_describe(drawing, report, chart, facts);
+    const char *facts = job_frame_facts(drawing, report);
+    const char *title = mt_job_words_describe(drawing, report, chart, facts);
     return mt_chart_frame_header(drawing, title, facts);
 }
 
@@ -335,13 +333,12 @@ static const char *job_frame_group(struct mt_drawing *drawing, const struct mt_j
                                    uint32_t group)
 {
     uint32_t coordinate = order->groups[group].coordinate;
-    const char *name;
 
     if (!order->axis)
         return "";
     if (coordinate == MT_NO_ROW)
         return "unplaced";
-    name = mt_job_frame_name(drawing, order->axis->name);
+    const char *name = mt_job_frame_name(drawing, order->axis->name);
     return mt_arena_printf(&drawing->arena, "%s %u", name, (unsigned)coordinate);
 }
 
@@ -469,13 +466,12 @@ void mt_job_labels_add_gaps(const struct mt_job_order *order, struct mt_job_labe
 const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_report *report,
                               const struct mt_job_label *label, bool with_bytes)
 {
-    const char *name, *bytes;
-
     if (label->row == MT_NO_ROW)
         return mt_job_frame_gap(drawing, label->slot);
-    name = mt_text_fit(drawing, mt_job_frame_row(drawing, report, label->row), MT_SIZE_SMALL,
-                       MT_REGULAR, NAME_WIDTH, false);
-    bytes = mt_job_frame_bytes(drawing, report->rows[label->row].record->reserved_peak.bytes);
+    const char *name = mt_text_fit(drawing, mt_job_frame_row(drawing, report, label->row),
+                                   MT_SIZE_SMALL, MT_REGULAR, NAME_WIDTH, false);
+    const char *bytes =
+        mt_job_frame_bytes(drawing, report->rows[label->row].record->reserved_peak.bytes);
     return with_bytes
                ? mt_arena_printf(&drawing->arena, "%s: %s" JOB_DOT "%s", name, bytes, label->words)
                : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words);

@@ -185,12 +185,10 @@ static void find_groups(struct mt_job_order *order)
 void mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
                        struct mt_job_order *order)
 {
-    uint64_t most;
-    uint32_t stride;
-
     *order = (struct mt_job_order){.report = report, .axis = choose_axis(report)};
-    stride = cut_stride(order);
-    most = report->row_count + (stride ? count_pieces(report, stride) : report->missing_ranges);
+    uint32_t stride = cut_stride(order);
+    uint64_t most =
+        report->row_count + (stride ? count_pieces(report, stride) : report->missing_ranges);
     order->slots = mt_arena_array(arena, most + 1, sizeof *order->slots);
     add_slots(order, stride);
     qsort(order->slots, order->slot_count, sizeof *order->slots, compare_slots);

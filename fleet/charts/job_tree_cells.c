@@ -93,11 +93,11 @@ static const char *fit_label(const struct mt_job_tree_view *view, const char *la
 {
     struct mt_drawing *drawing = view->drawing;
     size_t place, line;
-    const char *shorter;
 
     if (!find_place(label, &place, &line) || mt_text_room(label, MT_CELL_TEXT, MT_REGULAR) <= room)
         return label;
-    shorter = mt_arena_printf(&drawing->arena, "%.*s %s", (int)place, label, label + line);
+    const char *shorter =
+        mt_arena_printf(&drawing->arena, "%.*s %s", (int)place, label, label + line);
     if (mt_text_room(shorter, MT_CELL_TEXT, MT_REGULAR) > room)
         shorter = mt_arena_printf(&drawing->arena, "%.*s", (int)place, label);
     return shorter;
@@ -121,10 +121,9 @@ static const char *node_title(const struct mt_job_tree_view *view, const struct 
     struct mt_drawing *drawing = view->drawing;
     double all = (double)view->tree->nodes[0].sum_bytes;
     char share[MT_UNITS_TEXT], have[MT_UNITS_TEXT], rows[MT_UNITS_TEXT];
-    const char *title, *above = mt_job_tree_above(view, node);
+    const char *above = mt_job_tree_above(view, node);
     bool is_factor = (unsigned char)above[0] == 0xC3;
-
-    title = mt_arena_printf(
+    const char *title = mt_arena_printf(
         &drawing->arena,
         "%s: mean %s per %s, %s of all; minimum %s on %s; maximum %s on %s, %s%s; sum %s, "
         "on %s of %s %ss",
@@ -137,6 +136,7 @@ static const char *node_title(const struct mt_job_tree_view *view, const struct 
         is_factor ? " the mean" : " above the mean", mt_job_words_bytes(drawing, node->sum_bytes),
         mt_format_count(have, node->row_count), mt_format_count(rows, view->tree->row_count),
         view->unit);
+
     return title;
 }
 
@@ -188,8 +188,6 @@ static uint32_t draw_rest(struct mt_job_tree_view *view, uint32_t first)
     uint32_t end = end_of_narrow(view, first), siblings = 0;
     const struct mt_paint paint = {.fill = MT_COLOR_UNUSED};
     unsigned __int128 sum_bytes = 0;
-    struct mt_cell_box box;
-    const char *title;
 
     for (uint32_t i = first; i < end; i = nodes[i].end) {
         sum_bytes += nodes[i].sum_bytes;
@@ -202,11 +200,11 @@ static uint32_t draw_rest(struct mt_job_tree_view *view, uint32_t first)
     }
     view->summed_cells += end - first;
     view->summed_bytes += sum_bytes;
-    box = cell_box(view, node, sum_bytes);
-    title = mt_arena_printf(&view->drawing->arena, "%u narrow %s: mean %s per %s", siblings,
-                            siblings == 1 ? "cell" : "cells",
-                            mt_job_words_bytes(view->drawing, mt_job_tree_mean(view, sum_bytes)),
-                            view->unit);
+    struct mt_cell_box box = cell_box(view, node, sum_bytes);
+    const char *title = mt_arena_printf(
+        &view->drawing->arena, "%u narrow %s: mean %s per %s", siblings,
+        siblings == 1 ? "cell" : "cells",
+        mt_job_words_bytes(view->drawing, mt_job_tree_mean(view, sum_bytes)), view->unit);
     mt_draw_rect(view->drawing, box.x, box.y, box.width, box.height, &paint, title, "cell:rest");
     return end;
 }

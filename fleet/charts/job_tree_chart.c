@@ -38,7 +38,7 @@ static double draw_scale(const struct mt_job_tree_view *view, double y)
 {
     const char *heading = "maximum above the mean";
     double used = 1.05 * mt_text_width(heading, LEGEND_TEXT, MT_REGULAR) + 16;
-    double x = view->x, pitch;
+    double x = view->x;
 
     mt_chart_frame_text(view->drawing, x, y, heading, LEGEND_TEXT, MT_REGULAR, MT_COLOR_FAINT,
                         MT_ANCHOR_START, "legend-heading");
@@ -46,7 +46,7 @@ static double draw_scale(const struct mt_job_tree_view *view, double y)
         y += 20;
     else
         x += used;
-    pitch = floor(fmin(52, (view->x + view->width - x) / (double)MT_JOB_TREE_SHADES));
+    double pitch = floor(fmin(52, (view->x + view->width - x) / (double)MT_JOB_TREE_SHADES));
     for (uint32_t i = 0; i < MT_JOB_TREE_SHADES; i++) {
         uint32_t bound = mt_job_tree_bound_ppm(i);
         const struct mt_paint paint = {.fill = mt_job_tree_color(bound)};
@@ -179,12 +179,12 @@ static void draw_holder(const struct mt_job_tree_view *view, const struct mt_job
 {
     struct mt_drawing *drawing = view->drawing;
     const struct mt_job_node *node = &view->tree->nodes[role->parent];
-    double room = columns->mean - 76 - view->x, used;
+    double room = columns->mean - 76 - view->x;
     const char *label = mt_job_tree_label(view, node), *path = callers_of(view, node);
 
     label = mt_text_fit(drawing, label, 13, MT_SEMIBOLD, room, true);
-    used = 1.06 * mt_chart_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
-                                      MT_ANCHOR_START, "holder-name");
+    double used = 1.06 * mt_chart_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD,
+                                             MT_COLOR_TEXT, MT_ANCHOR_START, "holder-name");
     room -= used + 12;
     if (mt_text_room(path, MT_SIZE_SMALL, MT_REGULAR) > room)
         path = room < MIN_PATH ? ""
@@ -425,7 +425,6 @@ static void draw_chart(const struct mt_job_report *report,
 {
     struct mt_job_tree tree;
     struct mt_job_tree_view view = {.drawing = drawing, .report = report, .tree = &tree};
-    const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, 700), "tree");
@@ -433,7 +432,7 @@ static void draw_chart(const struct mt_job_report *report,
     view.width = drawing->width - 2 * MT_MARGIN;
     view.unit = mt_job_words_unit(report);
     mt_job_tree_make(report, &drawing->arena, &tree);
-    title =
+    const char *title =
         mt_job_words_describe(drawing, report, "what holds the allocated peaks", describe(&view));
     if (tree.count && tree.nodes[0].sum_bytes)
         draw_picture(&view, title, options);

@@ -33,7 +33,7 @@ static void draw_strip(struct mt_drawing *drawing, const struct mt_ranks_layout 
     double y = layout->plot.y + layout->plot.height + STRIP_Y;
 
     for (uint32_t i = 0, end; i < layout->lanes.count; i = end) {
-        double width, left = lanes[i].at;
+        double left = lanes[i].at;
 
         for (end = i + 1; end < layout->lanes.count && is_marked(&layout->columns[i]) &&
                           is_marked(&layout->columns[end]) &&
@@ -41,7 +41,7 @@ static void draw_strip(struct mt_drawing *drawing, const struct mt_ranks_layout 
             end++;
         if (!is_marked(&layout->columns[i]))
             continue;
-        width = fmax(lanes[end - 1].at + lanes[end - 1].size - left, MIN_MARK);
+        double width = fmax(lanes[end - 1].at + lanes[end - 1].size - left, MIN_MARK);
         left = fmax(fmin(left, layout->plot.width - width), 0);
         mt_draw_rect(drawing, layout->plot.x + left, y, width, STRIP_HEIGHT, paint, NULL, role);
     }
@@ -77,10 +77,9 @@ static void draw_number(struct mt_drawing *drawing, const struct mt_ranks_layout
     double x = layout->plot.x + lane->at + lane->size / 2.0;
     double y = layout->plot.y + layout->plot.height;
     char text[MT_UNITS_TEXT];
-    double half;
 
     snprintf(text, sizeof text, "%d", (int)rank);
-    half = mt_text_room(text, MT_SIZE_SMALL, MT_REGULAR) / 2;
+    double half = mt_text_room(text, MT_SIZE_SMALL, MT_REGULAR) / 2;
     if (x - half < *end || x + half > drawing->width - 4)
         return;
     *end = x + half + 6;
@@ -385,12 +384,11 @@ static void draw_limits(struct mt_drawing *drawing, const struct mt_ranks_layout
     for (int i = 0; i < 2; i++) {
         double y = mt_ranks_y(layout, limits[i].bytes), at = y + 4;
         const struct mt_point points[2] = {{layout->plot.x, y}, {right, y}};
-        const char *words;
 
         if (!is_near(layout, limits[i].bytes))
             continue;
-        words = mt_text_fit(drawing, limit_words(drawing, &limits[i]), MT_SIZE_SMALL, MT_REGULAR,
-                            drawing->width - right - 12, false);
+        const char *words = mt_text_fit(drawing, limit_words(drawing, &limits[i]), MT_SIZE_SMALL,
+                                        MT_REGULAR, drawing->width - right - 12, false);
         mt_draw_path(drawing, points, 2, false, false, &dashes, limit_words(drawing, &limits[i]),
                      "limit");
         if (fabs(at - last) < 16)

@@ -205,12 +205,12 @@ static uint32_t arrange(struct mt_ranks_layout *layout, bool all_right)
 
 void mt_ranks_place_labels(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
 {
-    uint32_t count, rows = 0;
+    uint32_t rows = 0;
 
     collect(drawing, layout);
     for (uint32_t i = 0; i < layout->wanted.count; i++)
         prepare(drawing, layout, &layout->wanted.labels[i]);
-    count = arrange(layout, false);
+    uint32_t count = arrange(layout, false);
     if (count < layout->label_count && arrange(layout, true) <= count)
         arrange(layout, false);
     for (uint32_t i = 0; i < layout->label_count; i++)

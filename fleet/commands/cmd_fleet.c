@@ -84,10 +84,9 @@ static bool is_same_file(const char *path, const struct stat *output)
 static bool is_summary_of(const char *trace, const struct stat *output)
 {
     struct mt_buf path = {0};
-    bool is_same;
 
     mt_summary_add_path(&path, trace);
-    is_same = is_same_file(path.data, output);
+    bool is_same = is_same_file(path.data, output);
     mt_buf_release(&path);
     return is_same;
 }
@@ -155,10 +154,10 @@ static int write_set(struct run *run)
 static int write_junit(struct run *run, const struct mt_job_report *report)
 {
     struct mt_buf out = {0};
-    int code;
 
     mt_fleet_gates_junit(&out, &run->gates, report);
-    code = mt_outputs_write(run->arguments->junit, &run->arguments->outputs, &mt_file_junit, &out);
+    int code =
+        mt_outputs_write(run->arguments->junit, &run->arguments->outputs, &mt_file_junit, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -315,10 +314,9 @@ static const struct {
 static int write_document(struct writing *writing, size_t which, struct mt_buf *bytes)
 {
     struct mt_buf path = {0};
-    int code;
 
     mt_outputs_add_path(&path, writing->folder->directory, documents[which].name);
-    code = mt_outputs_write(path.data, writing->folder->outputs, documents[which].kind, bytes);
+    int code = mt_outputs_write(path.data, writing->folder->outputs, documents[which].kind, bytes);
     mt_buf_add_text(&writing->names, "  ");
     mt_buf_add_printable(&writing->names, path.data, path.length);
     mt_buf_add_char(&writing->names, '\n');
@@ -339,10 +337,9 @@ static int write_documents(struct writing *writing)
 {
     const struct mt_fleet_answer *answer = writing->answer;
     struct mt_buf bytes = {0};
-    int code;
 
     mt_fleet_json(&bytes, answer);
-    code = write_document(writing, FLEET_JSON, &bytes);
+    int code = write_document(writing, FLEET_JSON, &bytes);
     if (code == MT_EXIT_OK) {
         mt_job_summary_add(&bytes, &writing->document);
         code = write_document(writing, SUMMARY_MD, &bytes);
@@ -459,15 +456,14 @@ static bool read_shard(struct run *run)
 {
     const char *text = run->arguments->shard;
     char *end;
-    unsigned long number, count;
 
     run->share_count = 1;
     if (!text)
         return true;
-    number = strtoul(text, &end, 10);
+    unsigned long number = strtoul(text, &end, 10);
     if (*text < '0' || *text > '9' || *end != '/' || end[1] < '0' || end[1] > '9')
         return false;
-    count = strtoul(end + 1, &end, 10);
+    unsigned long count = strtoul(end + 1, &end, 10);
     if (*end || !number || number > count || count > UINT32_MAX)
         return false;
     run->share = (uint32_t)number - 1;
@@ -568,12 +564,11 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
         MT_COMMON_OPTIONS_WITH(arguments.common, "print one JSON document",
                                "exit with 5 if ranks are missing or a trace is incomplete"),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
-    int code;
 
     if (argc > 1 && !strcmp(argv[1], "diff"))
         return mt_fleet_diff(argc - 1, argv + 1);
-    code = mt_options_parse(command, options, argc, argv, 1, INT_MAX, &arguments.paths,
-                            &arguments.path_count);
+    int code = mt_options_parse(command, options, argc, argv, 1, INT_MAX, &arguments.paths,
+                                &arguments.path_count);
     if (code >= 0)
         return code;
     code = check(&run);

@@ -69,13 +69,12 @@ static int answer(const struct arguments *arguments, const struct mt_fleet_job *
     struct mt_arena arena = {0};
     struct mt_job_diff *diff;
     enum mt_status status = mt_job_diff_make(a->report, b->report, &diff, &error);
-    int code;
 
     if (status != MT_OK) {
         error.status = status;
         return mt_report_error(b->path, &error);
     }
-    code =
+    int code =
         print(&(struct mt_fleet_diff_answer){diff, a->path, b->path, &arena, arguments->common.all},
               arguments->common.json);
     mt_arena_release(&arena);

@@ -355,12 +355,11 @@ static void diff_add_outcomes(const struct diff_text *text)
     mt_table_begin(&table, "!rank|in A|in B");
     for (uint32_t i = 0; i < diff->class_count; i++) {
         const struct mt_job_class *class = &diff->classes[i];
-        enum mt_outcome a, b;
 
         if (!class->is_compared)
             continue;
-        a = diff->a->rows[class->a_rows[0]].record->outcome;
-        b = diff->b->rows[class->b_rows[0]].record->outcome;
+        enum mt_outcome a = diff->a->rows[class->a_rows[0]].record->outcome;
+        enum mt_outcome b = diff->b->rows[class->b_rows[0]].record->outcome;
         if (a == b || (count++ >= DIFF_ROWS && !text->answer->all))
             continue;
         told++;
@@ -526,12 +525,11 @@ static const char *sizes_text(const struct diff_text *text, struct sizes sizes)
 static void add_sizes(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
-    struct sizes a, b;
 
     if (!diff_sizes_differ(diff))
         return;
-    a = sizes_of(diff, false);
-    b = sizes_of(diff, true);
+    struct sizes a = sizes_of(diff, false);
+    struct sizes b = sizes_of(diff, true);
     mt_text_table_add_note(text->out, 2,
                            "a %s has %s in A and %s in B: changes are those of a mean rank",
                            diff_kind_of(text, 1), sizes_text(text, a), sizes_text(text, b));

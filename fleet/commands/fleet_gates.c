@@ -76,11 +76,9 @@ static const char *gate_rank_doubt(const struct mt_rank_record *record)
 static struct mt_job_gate *gate_add(struct mt_fleet_gates *gates, const char *rule,
                                     const char *group, const struct mt_gate_rule *bounds)
 {
-    struct mt_job_gate *gate;
-
     if (gates->count == gates->capacity)
         mt_grow_to(&gates->list, &gates->capacity, (size_t)gates->count + 1, sizeof *gates->list);
-    gate = &gates->list[gates->count++];
+    struct mt_job_gate *gate = &gates->list[gates->count++];
     *gate = (struct mt_job_gate){.rule = rule,
                                  .group = group,
                                  .is_optional = bounds->optional,
@@ -117,11 +115,11 @@ static bool axes_span_world(const struct mt_job_report *report)
 static uint64_t ranks_at(const struct mt_job_report *report, const struct mt_job_axis *axis,
                          uint32_t coordinate)
 {
-    uint64_t period = (uint64_t)axis->stride * axis->size, rest;
+    uint64_t period = (uint64_t)axis->stride * axis->size;
 
     if (!period)
         return axis->size && axes_span_world(report) ? report->world / axis->size : 0;
-    rest = mt_sub_or_0_u64(report->world % period, (uint64_t)axis->stride * coordinate);
+    uint64_t rest = mt_sub_or_0_u64(report->world % period, (uint64_t)axis->stride * coordinate);
     return report->world / period * axis->stride + mt_min_u64(rest, axis->stride);
 }
 
@@ -273,7 +271,7 @@ static void compare_class(struct mt_job_gate *gate, const struct mt_job_diff *di
                           const struct mt_job_class *class, const struct mt_gate_rule *rule,
                           enum mt_gate_metric metric)
 {
-    uint64_t a, b, bound, before = gate->limit == UINT64_MAX ? gate->warn : gate->limit;
+    uint64_t a, b, before = gate->limit == UINT64_MAX ? gate->warn : gate->limit;
     const char *doubt = doubt_of_base(diff, class);
 
     if (!class->is_compared || diff->match == MT_MATCH_NONE)
@@ -287,7 +285,7 @@ static void compare_class(struct mt_job_gate *gate, const struct mt_job_diff *di
     }
     for (uint32_t i = 0; i < class->b_count && !gate->doubt; i++)
         gate->doubt = gate_rank_doubt(diff->b->rows[class->b_rows[i]].record);
-    bound = above(a, rule->limit.text ? &rule->limit : &rule->warn);
+    uint64_t bound = above(a, rule->limit.text ? &rule->limit : &rule->warn);
     if (gate->has_base && (__int128)b - bound <= (__int128)gate->actual - before)
         return;
     gate->has_base = true;
@@ -417,7 +415,6 @@ static void check_groups(struct mt_fleet_gates *gates, const struct mt_job_repor
                          const char *name, const struct mt_gate_rule *rule, read_value *read)
 {
     uint32_t count = gate_group_count(report), first = gates->count;
-    struct mt_job_gate *last;
 
     for (uint32_t g = 0; g < count; g++) {
         struct mt_job_gate *gate = gate_add(gates, name, gate_group_name(gates, report, g), rule);
@@ -426,7 +423,7 @@ static void check_groups(struct mt_fleet_gates *gates, const struct mt_job_repor
     }
     for (uint32_t i = 0; i < report->row_count; i++)
         add_rank(&gates->list[first + gate_group_of(report, i)], report, i, rule, read);
-    last = &gates->list[gates->count - 1];
+    struct mt_job_gate *last = &gates->list[gates->count - 1];
     if (last->row == MT_NO_ROW && (!last->doubt || gate_missing_are_placed(gates, report)))
         gates->count--;
     for (uint32_t i = gates->count; i-- > first;) {

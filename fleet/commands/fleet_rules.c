@@ -80,8 +80,6 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
 static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis, size_t length,
                                   uint32_t coordinate, struct mt_gate_rules **found)
 {
-    struct mt_fleet_group_rules *group;
-
     for (uint32_t i = 0; i < rules->group_count; i++)
         if (rules->groups[i].coordinate == coordinate && strlen(rules->groups[i].axis) == length &&
             !memcmp(rules->groups[i].axis, axis, length)) {
@@ -92,7 +90,7 @@ static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis
         return MT_ERR_FORMAT;
     if (!rules->groups)
         rules->groups = mt_memory_zeroed(MT_MAX_GROUP_RULES, sizeof *rules->groups);
-    group = &rules->groups[rules->group_count];
+    struct mt_fleet_group_rules *group = &rules->groups[rules->group_count];
     group->axis = mt_arena_text(&rules->all.arena, axis, length);
     group->coordinate = coordinate;
     rules->group_count++;
@@ -122,15 +120,14 @@ static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_se
     const char *axis = entry->path + strlen("group."), *dot = dot_of_coordinate(axis);
     struct mt_setting rule = *entry;
     struct mt_gate_rules *group;
-    enum mt_status status;
 
     if (!dot)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
                        "line %u: '%.60s' is not a rule for a group; write it as in "
                        "group.pp.0.max-peak.reserved",
                        entry->line, entry->path);
-    status = group_rules(rules, axis, (size_t)(dot - axis), (uint32_t)strtoul(dot + 1, NULL, 10),
-                         &group);
+    enum mt_status status = group_rules(rules, axis, (size_t)(dot - axis),
+                                        (uint32_t)strtoul(dot + 1, NULL, 10), &group);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "more than %d groups have rules",
                        MT_MAX_GROUP_RULES);

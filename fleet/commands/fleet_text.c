@@ -32,7 +32,7 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
 {
     char actual[MT_UNITS_TEXT], limit[MT_UNITS_TEXT], base[MT_UNITS_TEXT];
     uint64_t bound = bound_of(gate);
-    const char *side = gate->actual > bound ? "above" : "within", *row;
+    const char *side = gate->actual > bound ? "above" : "within";
     const char *warning = gate->state == MT_GATE_WARN ? " (warning)" : "";
 
     if (gate->state == MT_GATE_NOT_EVALUATED)
@@ -43,7 +43,8 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
     if (gate->unit == MT_JOB_GATE_RANKS)
         return mt_arena_printf(&gates->arena, "%s: %s %s missing, %s %s%s", gate->rule, actual,
                                gate->actual == 1 ? "rank is" : "ranks are", side, limit, warning);
-    row = gate->row == MT_NO_ROW ? "no rank" : mt_job_row_name(&gates->arena, report, gate->row);
+    const char *row =
+        gate->row == MT_NO_ROW ? "no rank" : mt_job_row_name(&gates->arena, report, gate->row);
     if (gate->unit == MT_JOB_GATE_PPM)
         return mt_arena_printf(&gates->arena, "%s: %s has %s more than the mean, %s %s%s",
                                gate->rule, row, actual, side, limit, warning);
@@ -210,18 +211,16 @@ static void add_section(const struct text *text, const char *heading, mt_job_tab
 
 static void add_axis(struct text *text, const struct mt_job_axis *axis)
 {
-    const struct mt_job_sentence *first;
     struct mt_table table;
-    uint32_t omitted;
 
     mt_job_describe_axis(&text->words, axis);
-    first = text->words.first;
+    const struct mt_job_sentence *first = text->words.first;
     if (first)
         mt_text_table_add_note(text->out, 2, "%s", first->text);
     add_notes(text, first ? first->next : NULL, 4);
     if (!axis->separates || axis->group_count < 2)
         return;
-    omitted = mt_job_axis_table(&table, &text->rows, axis);
+    uint32_t omitted = mt_job_axis_table(&table, &text->rows, axis);
     add_table(text, &table, 4, omitted);
 }
 
@@ -252,7 +251,6 @@ static void add_devices(struct text *text)
 {
     uint32_t count = shown(text, text->report->device_count);
     struct mt_table table;
-    uint32_t omitted;
 
     if (!count)
         return;
@@ -260,7 +258,7 @@ static void add_devices(struct text *text)
     for (uint32_t i = 0; i < count; i++) {
         mt_job_describe_device(&text->words, &text->report->devices[i]);
         add_notes(text, text->words.first, 2);
-        omitted = mt_job_tenants_table(&table, &text->rows, &text->report->devices[i]);
+        uint32_t omitted = mt_job_tenants_table(&table, &text->rows, &text->report->devices[i]);
         add_table(text, &table, 4, omitted);
     }
     if (text->report->device_count > count)

@@ -134,13 +134,12 @@ static int run_all(struct tune_work *work, const char *what, mt_fleet_item *item
                                         .progress = &work->progress,
                                         .run = item,
                                         .context = work};
-    struct tuned_trace *trace;
     uint32_t failed;
     enum mt_status status = mt_worker_pool_run(&pool, &failed);
 
     if (status == MT_OK)
         return MT_EXIT_OK;
-    trace = work->traces[failed];
+    struct tuned_trace *trace = work->traces[failed];
     trace->error.status = status;
     return mt_report_error(trace->path, &trace->error);
 }
@@ -233,12 +232,10 @@ static void find_traces(struct search *search)
 
 static struct tuned_trace *known_trace(struct search *search, uint32_t row)
 {
-    struct tuned_trace *trace;
-
     for (uint32_t i = 0; i < search->known_count; i++)
         if (search->known[i]->path == search->paths[row])
             return search->known[i];
-    trace = ARRAY(search, 1, struct tuned_trace);
+    struct tuned_trace *trace = ARRAY(search, 1, struct tuned_trace);
     MT_ASSERT(search->known_count < MT_ARRAY_LEN(search->known));
     trace->path = search->paths[row];
     trace->record = search->work.report->rows[row].record;
@@ -468,12 +465,11 @@ static int try_settings(struct search *search)
     struct mt_job_settings *settings = search->work.settings;
     struct mt_job_cell *before, *cells;
     uint64_t *beside;
-    int code;
 
     collect_settings(search);
     make_trial(search, &beside, &before, &cells);
     fill_rows(search, beside, before);
-    code = tune_replay_settings(&search->work);
+    int code = tune_replay_settings(&search->work);
     if (code != MT_EXIT_OK)
         return code;
     fill_cells(search, cells, false);
@@ -533,14 +529,13 @@ static void say_unreadable(const struct search *search)
 int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings **settings)
 {
     struct search *search = mt_memory_zeroed(1, sizeof *search);
-    int code;
 
     *settings = mt_memory_zeroed(1, sizeof **settings);
     search->asked = tuning;
     search->work =
         (struct tune_work){.report = tuning->report, .jobs = tuning->jobs, .settings = *settings};
     mt_progress_start(&search->work.progress, tuning->common->quiet);
-    code = tune(search);
+    int code = tune(search);
     mt_progress_end(&search->work.progress);
     if (code == MT_EXIT_OK)
         say_unreadable(search);

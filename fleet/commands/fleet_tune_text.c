@@ -88,11 +88,11 @@ static void add_json_clusters(const struct writer *writer)
 
     mt_json_list_begin(&list, writer->json, "clusters");
     for (uint32_t i = 0; i < settings->trial.row_count; i++) {
-        uint32_t cluster = writer->report->rows[settings->checks[i].row].cluster, own;
+        uint32_t cluster = writer->report->rows[settings->checks[i].row].cluster;
 
         if (!settings->checks[i].is_tuned || !mt_json_list_takes(&list))
             continue;
-        own = mt_job_trial_own_best(&settings->trial, i);
+        uint32_t own = mt_job_trial_own_best(&settings->trial, i);
         mt_json_object_begin(writer->json, NULL);
         mt_json_u64(writer->json, "cluster", cluster);
         mt_json_u64(writer->json, "ranks", writer->report->clusters[cluster].count);
@@ -400,7 +400,7 @@ static void add_reasons(const struct text *text)
     uint32_t shown = 0, left = 0;
 
     for (uint32_t i = 0, end; i < report->row_count; i = end) {
-        const char *reason = text->settings->reasons[i], *first, *last;
+        const char *reason = text->settings->reasons[i];
 
         for (end = i + 1; end < report->row_count && reason && text->settings->reasons[end] &&
                           !strcmp(reason, text->settings->reasons[end]);)
@@ -411,8 +411,8 @@ static void add_reasons(const struct text *text)
             left += end - i;
             continue;
         }
-        first = name_of_row(text, i);
-        last = name_of_row(text, end - 1);
+        const char *first = name_of_row(text, i);
+        const char *last = name_of_row(text, end - 1);
         add_line(text, false,
                  end == i + 1 ? mt_arena_printf(arena, "Not replayed: %s: %s", first, reason)
                               : mt_arena_printf(arena, "Not replayed: %s to %s (%u): %s", first,

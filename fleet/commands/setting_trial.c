@@ -29,10 +29,8 @@ struct state {
  * the first failure is known. */
 static bool take(struct state *state, uint32_t *index)
 {
-    bool more;
-
     pthread_mutex_lock(&state->lock);
-    more = state->status == MT_OK && state->next < state->pool->count;
+    bool more = state->status == MT_OK && state->next < state->pool->count;
     if (more)
         *index = state->next++;
     pthread_mutex_unlock(&state->lock);
@@ -53,10 +51,9 @@ static void finish(struct state *state, uint32_t index, enum mt_status status)
 static void show(void *context, double share)
 {
     struct state *state = context;
-    double done;
 
     pthread_mutex_lock(&state->lock);
-    done = ((double)state->done + share) / (double)state->pool->count;
+    double done = ((double)state->done + share) / (double)state->pool->count;
     pthread_mutex_unlock(&state->lock);
     mt_progress_update(state->pool->progress, state->pool->what, done < 1 ? done : 1);
 }

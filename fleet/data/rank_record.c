@@ -368,7 +368,7 @@ static void pack(struct mt_rank_record *record, const struct mt_record_list *lis
                  const unsigned char *array, struct mt_arena *arena)
 {
     struct mt_packed_list **packed = &record->packed[list->packed];
-    uint32_t count = mt_list_count(record, list), bits = 0, words;
+    uint32_t count = mt_list_count(record, list), bits = 0;
     uint64_t *numbers = mt_memory_new((size_t)count * list->field_count * sizeof *numbers);
     struct packing packings[8];
 
@@ -381,7 +381,7 @@ static void pack(struct mt_rank_record *record, const struct mt_record_list *lis
         packings[f].at = bits;
         bits += packings[f].width;
     }
-    words = count * bits / 64 + 2;
+    uint32_t words = count * bits / 64 + 2;
     if (!*packed || (*packed)->room_words < words) {
         *packed = mt_arena_alloc(arena, sizeof **packed + list->field_count * sizeof *packings +
                                             words * sizeof(uint64_t));

@@ -191,11 +191,9 @@ static int compare_lists(const struct mt_rank_record *a, const struct mt_rank_re
     uint64_t left[MT_ELEMENT_BYTES / sizeof(uint64_t)], right[MT_ARRAY_LEN(left)];
 
     for (uint32_t i = 0; i < x && i < y; i++) {
-        int difference;
-
         mt_list_get(a, list, i, left);
         mt_list_get(b, list, i, right);
-        difference = compare_fields(left, right, list->fields, list->field_count);
+        int difference = compare_fields(left, right, list->fields, list->field_count);
         if (difference)
             return difference;
     }
@@ -385,12 +383,12 @@ static uint64_t key_of(uint32_t parent, uint32_t frame)
 uint32_t mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
                           size_t length)
 {
-    uint32_t id, path;
+    uint32_t id;
 
     mt_strings_put(&set->frames, frame, length, &id);
     MT_ASSERT(parent == MT_NO_PATH || parent < set->path_count);
     MT_ASSERT(!memchr(frame, 0, length));
-    path = mt_map_get(&set->path_index, key_of(parent, id));
+    uint32_t path = mt_map_get(&set->path_index, key_of(parent, id));
     if (path != MT_MAP_NONE)
         return path;
     if (set->path_count == MT_NO_PATH - 1)

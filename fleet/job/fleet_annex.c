@@ -18,13 +18,11 @@
 static void json_field(struct mt_json *json, const void *object,
                        const struct mt_record_field *field)
 {
-    uint64_t value;
-
     if (field->kind == MT_FIELD_TEXT) {
         mt_json_text(json, field->name, mt_field_text(object, field));
         return;
     }
-    value = mt_field_get(object, field);
+    uint64_t value = mt_field_get(object, field);
     if (field->kind == MT_FIELD_BOOL)
         mt_json_bool(json, field->name, value);
     else if (field->kind == MT_FIELD_I64 || field->kind == MT_FIELD_I32)
@@ -194,12 +192,12 @@ static bool add_summary(struct mt_buf *line, const char *path)
     struct mt_rank_set set = {0};
     struct mt_buf beside = {0};
     struct mt_error unused;
-    bool is_summary = mt_summary_is_file(path), is_read;
+    bool is_summary = mt_summary_is_file(path);
 
     mt_summary_add_path(&beside, path);
-    is_read = (is_summary || mt_fleet_has_summary(path)) &&
-              mt_summary_read(is_summary ? path : beside.data, &set, &unused) == MT_OK &&
-              set.record_count > 0;
+    bool is_read = (is_summary || mt_fleet_has_summary(path)) &&
+                   mt_summary_read(is_summary ? path : beside.data, &set, &unused) == MT_OK &&
+                   set.record_count > 0;
     if (is_read)
         add_record(line, &set.records[0]);
     if (is_read && set.record_count > 1)
@@ -305,10 +303,9 @@ static void say_summary(const char *path)
 static enum mt_status summarize(const struct mt_summary_order *order, struct mt_error *error)
 {
     struct mt_buf path = {0};
-    enum mt_status status;
 
     mt_summary_add_path(&path, order->trace);
-    status = mt_summary_of_trace(order, path.data, error);
+    enum mt_status status = mt_summary_of_trace(order, path.data, error);
     mt_buf_release(&path);
     return status;
 }

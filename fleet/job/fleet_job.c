@@ -168,11 +168,11 @@ bool mt_fleet_has_summary(const char *trace)
 {
     struct mt_buf path = {0};
     struct stat facts, of_trace;
-    bool has;
 
     mt_summary_add_path(&path, trace);
-    has = stat(path.data, &facts) == 0 && stat(trace, &of_trace) == 0 && S_ISREG(facts.st_mode) &&
-          !is_older(&facts, &of_trace) && mt_summary_is_file(path.data);
+    bool has = stat(path.data, &facts) == 0 && stat(trace, &of_trace) == 0 &&
+               S_ISREG(facts.st_mode) && !is_older(&facts, &of_trace) &&
+               mt_summary_is_file(path.data);
     mt_buf_release(&path);
     return has;
 }
@@ -191,10 +191,9 @@ static enum mt_status read_summary_of(const char *trace, struct mt_rank_set *set
                                       struct mt_error *error)
 {
     struct mt_buf path = {0};
-    enum mt_status status;
 
     mt_summary_add_path(&path, trace);
-    status = mt_summary_read(path.data, set, error);
+    enum mt_status status = mt_summary_read(path.data, set, error);
     mt_buf_release(&path);
     return status;
 }
@@ -205,10 +204,9 @@ static enum mt_status summarize(const struct mt_fleet_reading *reading, const ch
 {
     const struct mt_summary_order order = {.trace = trace, .force = reading->force};
     struct mt_buf path = {0};
-    enum mt_status status;
 
     mt_summary_add_path(&path, trace);
-    status = mt_summary_of_trace(&order, path.data, error);
+    enum mt_status status = mt_summary_of_trace(&order, path.data, error);
     mt_buf_release(&path);
     return status;
 }
@@ -217,7 +215,6 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
                              struct mt_error *error)
 {
     const struct mt_fleet_reading *reading = context;
-    enum mt_status status;
 
     if (mt_summary_is_file(path) || is_summary_name(path))
         return mt_summary_read(path, set, error);
@@ -225,7 +222,7 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
         return read_summary_of(path, set, error);
     if (!reading->summarize)
         return mt_summary_add_trace(path, set, error);
-    status = summarize(reading, path, error);
+    enum mt_status status = summarize(reading, path, error);
     return status == MT_OK ? read_summary_of(path, set, error) : status;
 }
 
@@ -349,10 +346,8 @@ static int read_files(struct mt_fleet_job *job, const struct mt_fleet_reading *r
 int mt_fleet_job_open(struct mt_fleet_job *job, const struct mt_fleet_naming *naming,
                       const struct mt_fleet_reading *reading, uint64_t jobs)
 {
-    int code;
-
     *job = (struct mt_fleet_job){.path = naming->path};
-    code = find_files(job);
+    int code = find_files(job);
     if (code == MT_EXIT_OK)
         code = read_files(job, reading, jobs);
     if (code == MT_EXIT_OK)

@@ -145,11 +145,10 @@ enum mt_status mt_fleet_trace_check(const char *path, const struct mt_rank_recor
                                     struct mt_error *error)
 {
     char text[MT_SHA256_TEXT];
-    enum mt_status status;
 
     if (!*record->trace_sha256)
         return MT_OK;
-    status = mt_file_hash(path, text, error);
+    enum mt_status status = mt_file_hash(path, text, error);
     if (status == MT_OK && strcmp(text, record->trace_sha256) != 0)
         status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
                          "the file is not the one that was summarized");

@@ -38,9 +38,8 @@ static enum mt_status summarize_source(const struct mt_summary_order *order,
                                                .bins = MT_RECORD_COLUMNS};
     struct mt_identity *identity = mt_memory_new(sizeof *identity);
     struct mt_report *report = NULL;
-    enum mt_status status;
+    enum mt_status status = mt_analyze(order->source, &options, &report, error);
 
-    status = mt_analyze(order->source, &options, &report, error);
     if (order->wait)
         order->wait(order->context);
     if (status == MT_OK)
@@ -71,14 +70,13 @@ enum mt_status mt_summary_of_trace(const struct mt_summary_order *order, const c
                                    struct mt_error *error)
 {
     struct mt_outputs outputs = {.force = order->force};
-    struct mt_output_rules rules;
     struct mt_rank_set set = {0};
     struct mt_buf bytes = {0};
     enum mt_status status = order->source ? summarize_source(order, &set, error)
                                           : mt_summary_add_trace(order->trace, &set, error);
 
     mt_outputs_add_input(&outputs, order->trace);
-    rules = mt_output_rules_of(&outputs, &mt_file_rank_summary);
+    struct mt_output_rules rules = mt_output_rules_of(&outputs, &mt_file_rank_summary);
     rules.is_private = true; /* the summary names code and machines, as the trace does */
     if (status == MT_OK)
         status = mt_summary_encode(&set, &bytes, error);
@@ -93,9 +91,8 @@ static enum mt_status read_all(int fd, struct mt_buf *bytes, struct mt_error *er
 {
     for (;;) {
         char *room = mt_buf_reserve(bytes, PIECE_BYTES);
-        ssize_t length;
+        ssize_t length = mt_io_read(fd, room, PIECE_BYTES);
 
-        length = mt_io_read(fd, room, PIECE_BYTES);
         if (length < 0)
             return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
         if (length == 0)
@@ -111,11 +108,10 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set, struct
 {
     int fd = mt_io_open(path, O_RDONLY, 0);
     struct mt_buf bytes = {0};
-    enum mt_status status;
 
     if (fd < 0)
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
-    status = read_all(fd, &bytes, error);
+    enum mt_status status = read_all(fd, &bytes, error);
     close(fd);
     if (status == MT_OK)
         status = mt_summary_decode_spending(bytes.data, bytes.length, set, error);
@@ -128,16 +124,14 @@ bool mt_summary_is_file(const char *path)
 {
     struct stat facts;
     char start[8];
-    bool is_summary;
-    int fd;
 
     if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
         return false;
-    fd = mt_io_open(path, O_RDONLY, 0);
+    int fd = mt_io_open(path, O_RDONLY, 0);
     if (fd < 0)
         return false;
-    is_summary = mt_io_read_full(fd, start, sizeof start) == sizeof start &&
-                 mt_summary_probe(start, sizeof start);
+    bool is_summary = mt_io_read_full(fd, start, sizeof start) == sizeof start &&
+                      mt_summary_probe(start, sizeof start);
     close(fd);
     return is_summary;
 }

@@ -122,11 +122,10 @@ void mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
     struct crew crew = {.gather = gather, .next = gather->share};
     uint32_t count = (uint32_t)mt_max_u64(1, mt_min_u64(gather->threads, gather->path_count));
     struct reader *readers = mt_memory_zeroed(count, sizeof *readers);
-    uint32_t started;
 
     for (uint32_t i = 0; i < count; i++)
         readers[i].crew = &crew;
-    started = run_crew(readers, count);
+    uint32_t started = run_crew(readers, count);
     for (uint32_t i = 0; i < started; i++)
         take(&readers[i], set, failures);
     free(readers);
@@ -197,8 +196,6 @@ static enum mt_status read_message(const struct reduction *reduction, char *byte
 {
     struct message_head head;
     const size_t one = sizeof *failures->list;
-    enum mt_status status;
-    size_t begin;
 
     if (length < sizeof head)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it sent nothing");
@@ -209,9 +206,9 @@ static enum mt_status read_message(const struct reduction *reduction, char *byte
         return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
     if (memcmp(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256) != 0)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it saw other files");
-    status = read_failures(bytes + sizeof head, head.failure_count, reduction->path_count, failures,
-                           error);
-    begin = sizeof head + (size_t)head.failure_count * one;
+    enum mt_status status = read_failures(bytes + sizeof head, head.failure_count,
+                                          reduction->path_count, failures, error);
+    size_t begin = sizeof head + (size_t)head.failure_count * one;
     return status == MT_OK ? mt_summary_decode_spending(bytes + begin, length - begin, set, error)
                            : status;
 }
@@ -286,11 +283,11 @@ static enum mt_status give_to(const struct reduction *reduction, uint32_t to,
 {
     const struct mt_exchange *exchange = reduction->exchange;
     struct mt_buf message = {0};
-    enum mt_status status = write_message(reduction, set, failures, &message, error), sent;
-
+    enum mt_status status = write_message(reduction, set, failures, &message, error);
     /* The receiver waits for a message, so a failure is sent as an empty one. */
-    sent =
+    enum mt_status sent =
         exchange->send(exchange->context, to, message.data, status == MT_OK ? message.length : 0);
+
     mt_buf_release(&message);
     return status == MT_OK ? sent : status;
 }

@@ -292,13 +292,12 @@ static void add_axes(struct writer *writer)
     mt_buf_printf(&writer->tables, "<p class=\"small\">%s</p>\n", mt_job_axes_title(report));
     for (uint32_t i = 0; i < report->axis_count; i++) {
         struct mt_table table;
-        uint32_t omitted;
 
         mt_job_describe_axis(&writer->words, &report->axes[i]);
         add_sentences(writer);
         if (!report->axes[i].separates || report->axes[i].group_count < 2)
             continue;
-        omitted = mt_job_axis_table(&table, &rows, &report->axes[i]);
+        uint32_t omitted = mt_job_axis_table(&table, &rows, &report->axes[i]);
         add_table(writer, &table, "axis", i, omitted);
     }
     mt_job_describe_overlap(&writer->words);
@@ -309,7 +308,6 @@ static void add_steps(struct writer *writer)
 {
     const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
     struct mt_table table;
-    uint32_t omitted;
 
     if (!writer->report->step_count)
         return;
@@ -317,7 +315,7 @@ static void add_steps(struct writer *writer)
     mt_job_describe_growth(&writer->words);
     mt_job_describe_steps(&writer->words);
     add_sentences(writer);
-    omitted = mt_job_steps_table(&table, &rows);
+    uint32_t omitted = mt_job_steps_table(&table, &rows);
     add_table(writer, &table, "step", 0, omitted);
 }
 
@@ -332,11 +330,10 @@ static void add_devices(struct writer *writer)
     add_heading(writer, "devices", "Shared devices");
     for (uint32_t i = 0; i < count; i++) {
         struct mt_table table;
-        uint32_t omitted;
 
         mt_job_describe_device(&writer->words, &report->devices[i]);
         add_sentences(writer);
-        omitted = mt_job_tenants_table(&table, &rows, &report->devices[i]);
+        uint32_t omitted = mt_job_tenants_table(&table, &rows, &report->devices[i]);
         add_table(writer, &table, "tenants", i, omitted);
     }
     if (report->device_count > count)
@@ -350,10 +347,9 @@ static void add_ranks(struct writer *writer)
 {
     const struct mt_job_rows rows = rows_of(writer, RANK_ROWS);
     struct mt_table table;
-    uint32_t omitted;
 
     add_heading(writer, "ranks", "Table of ranks");
-    omitted = mt_job_ranks_table(&table, &rows);
+    uint32_t omitted = mt_job_ranks_table(&table, &rows);
     if (omitted)
         mt_buf_printf(&writer->tables,
                       "<p class=\"small\">The %d with the highest reserved peaks.</p>\n",

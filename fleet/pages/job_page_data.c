@@ -44,11 +44,9 @@ static struct mt_page_rank *take(struct chooser *chooser, uint32_t row)
 /* Adds a reason why a rank is notable. */
 static void note(struct chooser *chooser, uint32_t row, const char *why)
 {
-    struct mt_page_rank *rank;
-
     if (row == MT_NO_ROW)
         return;
-    rank = take(chooser, row);
+    struct mt_page_rank *rank = take(chooser, row);
     if (rank->why && (strlen(rank->why) + strlen(why) > MAX_WHY_BYTES || strstr(rank->why, why)))
         return;
     rank->why = rank->why ? mt_arena_printf(chooser->arena, "%s, %s", rank->why, why) : why;
@@ -308,13 +306,12 @@ static int64_t curve_of(struct writer *writer, const struct mt_rank_record *reco
 static void add_curves(struct writer *writer, const struct mt_rank_record *record)
 {
     uint64_t most = 0;
-    int64_t allocated, reserved;
 
     for (uint32_t i = 0; i < record->column_count; i++)
         most =
             mt_max_u64(most, mt_max_u64(column_of(record, i, false), column_of(record, i, true)));
-    allocated = curve_of(writer, record, most, false);
-    reserved = curve_of(writer, record, most, true);
+    int64_t allocated = curve_of(writer, record, most, false);
+    int64_t reserved = curve_of(writer, record, most, true);
     mt_buf_printf(&writer->ranks, ",\"most\":%llu,\"allocated\":%lld,\"reserved\":%lld",
                   (unsigned long long)most, (long long)allocated, (long long)reserved);
 }

@@ -83,14 +83,12 @@ static void add_gates(struct page *page, const struct mt_job_document *document)
 
 static void add_answer(struct page *page, const struct mt_job_document *document)
 {
-    const struct mt_job_sentence *first;
-
     mt_job_describe_death(&page->words);
     mt_job_describe_peak(&page->words);
     mt_job_describe_outliers(&page->words);
     mt_job_describe_growth(&page->words);
     mt_job_describe_steps(&page->words);
-    first = page->words.first;
+    const struct mt_job_sentence *first = page->words.first;
     if (first && !document->gate_count) /* the first sentence is the heading */
         first = first->next;
     add_sentences(page, first);

@@ -123,18 +123,17 @@ void mt_job_describe_death(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;
     const struct mt_job_death *death = report->death;
-    const struct mt_rank_record *record;
     char wanted[MT_UNITS_TEXT], after[MT_UNITS_TEXT], own[MT_UNITS_TEXT];
-    const char *site, *own_words = "";
+    const char *own_words = "";
 
     if (!death)
         return;
-    record = report->rows[death->row].record;
+    const struct mt_rank_record *record = report->rows[death->row].record;
     mt_format_duration(after, death->after_ns);
     mt_format_duration(own, mt_sub_or_0_u64(record->death_t_ns, record->begin_t_ns));
     if (strcmp(own, after) != 0) /* the time that analyze prints for its trace */
         own_words = mt_arena_printf(&words->arena, " (%s in its own trace)", own);
-    site = mt_job_site_text(&words->arena, report, death->path);
+    const char *site = mt_job_site_text(&words->arena, report, death->path);
     say(words, MT_JOB_TOPIC_DEATH, "%s ran out of memory first, after %s%s: it requested %s%s%s",
         place_of(words, death->row), after, own_words, mt_format_bytes(wanted, death->wanted_bytes),
         death->path == MT_NO_PATH ? "" : " in ", site);

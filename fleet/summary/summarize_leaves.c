@@ -16,11 +16,9 @@
 
 static uint32_t add_frame(const struct mt_summarizing *work, uint32_t parent, uint32_t frame)
 {
-    const char *label;
-
     if (frame == MT_NO_ID)
         return parent;
-    label = mt_frame_label(work->arena, work->report->symbols, frame);
+    const char *label = mt_frame_label(work->arena, work->report->symbols, frame);
     return mt_rank_set_path(work->set, parent, label, strlen(label));
 }
 
@@ -45,12 +43,11 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
     paths[0] = MT_NO_PATH;
     for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
-        const char *label;
 
         paths[i] = paths[node->parent];
         if (node->kind == MT_NODE_BLOCKS)
             continue;
-        label = mt_node_label(work->arena, work->report->symbols, node);
+        const char *label = mt_node_label(work->arena, work->report->symbols, node);
         paths[i] = mt_rank_set_path(work->set, paths[i], label, strlen(label));
     }
     return paths;

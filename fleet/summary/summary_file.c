@@ -75,7 +75,6 @@ static void add_fields(struct payload_writer *writer, const struct mt_rank_recor
 {
     for (uint32_t i = 0; i < mt_record_field_count; i++) {
         const struct mt_record_field *field = &mt_record_fields[i];
-        uint64_t value;
 
         if (field->kind == MT_FIELD_TEXT) {
             const char *text = mt_field_text(record, field);
@@ -83,7 +82,7 @@ static void add_fields(struct payload_writer *writer, const struct mt_rank_recor
             add_text(writer, text, strlen(text));
             continue;
         }
-        value = mt_field_number(record, field);
+        uint64_t value = mt_field_number(record, field);
         add_varint(writer->body, is_signed(field) ? mt_zigzag(value) : value);
     }
 }
@@ -266,11 +265,10 @@ static enum mt_status refuse(struct payload_reader *reader, const char *reason)
 static enum mt_status provide(struct payload_reader *reader, uint64_t bytes)
 {
     struct inflating *source = reader->source;
-    size_t at;
 
     if (!source)
         return MT_OK;
-    at = (size_t)(reader->at.at - (const uint8_t *)source->out.dst);
+    size_t at = (size_t)(reader->at.at - (const uint8_t *)source->out.dst);
     MT_ASSERT(reader->at.bad || at <= source->out.pos); /* else the last call asked for too few */
     give_back(&source->out_kept, reader->at.at);
     bytes = mt_min_u64(bytes, mt_cursor_left(&reader->at));
@@ -280,11 +278,9 @@ static enum mt_status provide(struct payload_reader *reader, uint64_t bytes)
 
 static enum mt_status read_count(struct payload_reader *reader, uint64_t most, uint32_t *count)
 {
-    uint64_t value;
-
     if (provide(reader, MT_VARINT_MAX_BYTES) != MT_OK)
         return MT_ERR_FORMAT;
-    value = mt_cursor_varint(&reader->at);
+    uint64_t value = mt_cursor_varint(&reader->at);
     if (reader->at.bad || value > mt_cursor_left(&reader->at) || value > most)
         return refuse(reader, "a count is too large");
     *count = (uint32_t)value;
@@ -293,15 +289,12 @@ static enum mt_status read_count(struct payload_reader *reader, uint64_t most, u
 
 static enum mt_status read_text(struct payload_reader *reader, uint32_t i)
 {
-    const uint8_t *bytes;
-    uint64_t length;
-
     if (provide(reader, MT_VARINT_MAX_BYTES) != MT_OK)
         return MT_ERR_FORMAT;
-    length = mt_cursor_varint(&reader->at);
+    uint64_t length = mt_cursor_varint(&reader->at);
     if (provide(reader, length) != MT_OK)
         return MT_ERR_FORMAT;
-    bytes = mt_cursor_take(&reader->at, length);
+    const uint8_t *bytes = mt_cursor_take(&reader->at, length);
     if (!bytes || length > UINT32_MAX)
         return refuse(reader, "a text is cut short");
     if (memchr(bytes, 0, (size_t)length))
@@ -340,18 +333,17 @@ static enum mt_status read_text_number(struct payload_reader *reader, uint32_t *
 /* *number: the parent of the previous path on entry, of this path on return. */
 static enum mt_status read_path(struct payload_reader *reader, uint32_t i, uint64_t *number)
 {
-    uint32_t text, parent;
-    enum mt_status status;
+    uint32_t text;
 
     if (provide(reader, 2 * MT_VARINT_MAX_BYTES) != MT_OK)
         return MT_ERR_FORMAT;
     *number += mt_unzigzag(mt_cursor_varint(&reader->at));
     if (reader->at.bad || *number > i)
         return refuse(reader, "a call path has no parent of that number");
-    status = read_text_number(reader, &text);
+    enum mt_status status = read_text_number(reader, &text);
     if (status != MT_OK)
         return status;
-    parent = *number ? reader->paths[*number - 1] : MT_NO_PATH;
+    uint32_t parent = *number ? reader->paths[*number - 1] : MT_NO_PATH;
     reader->paths[i] =
         mt_rank_set_path(reader->set, parent, reader->texts[text], reader->lengths[text]);
     return MT_OK;
@@ -434,14 +426,14 @@ static enum mt_status read_list(struct payload_reader *reader, struct mt_rank_re
                                 const struct mt_record_list *list)
 {
     uint64_t numbers[MAX_LIST_FIELDS] = {0};
-    unsigned char *array;
     uint32_t count;
     enum mt_status status = read_count(reader, list->most, &count);
 
     MT_ASSERT(list->field_count <= MAX_LIST_FIELDS);
     if (status != MT_OK)
         return status;
-    array = count ? mt_arena_array(&reader->lists, count, list->element_bytes) : NULL;
+    unsigned char *array =
+        count ? mt_arena_array(&reader->lists, count, list->element_bytes) : NULL;
     for (uint32_t i = 0; i < count && status == MT_OK; i++)
         status = read_element(reader, list, array + i * list->element_bytes, numbers);
     if (status == MT_OK)
@@ -537,10 +529,10 @@ static void add_header(struct mt_buf *out, const struct mt_buf *payload)
 
 static void add_frame(struct mt_buf *out, const struct mt_buf *payload)
 {
-    size_t room = ZSTD_compressBound(payload->length), got;
+    size_t room = ZSTD_compressBound(payload->length);
     char *at = mt_buf_reserve(out, room);
+    size_t got = ZSTD_compress(at, room, payload->data, payload->length, COMPRESSION_LEVEL);
 
-    got = ZSTD_compress(at, room, payload->data, payload->length, COMPRESSION_LEVEL);
     if (ZSTD_isError(got)) /* there is room, so the failure is missing memory */
         mt_memory_end();
     out->length += got;
@@ -551,10 +543,9 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
 {
     struct mt_buf payload = {0};
     const char *why = "";
-    enum mt_status status;
 
     mt_rank_set_sort(set);
-    status = mt_summary_payload_write(set, &payload);
+    enum mt_status status = mt_summary_payload_write(set, &payload);
     if (status == MT_OK && payload.length > MAX_PAYLOAD_BYTES)
         status = MT_ERR_UNSUPPORTED;
     if (status == MT_ERR_UNSUPPORTED)
@@ -575,20 +566,17 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
 /* The header is complete, and this version reads it. */
 static enum mt_status check_header(const uint8_t *bytes, size_t length, struct mt_error *error)
 {
-    uint32_t version;
-    uint64_t raw;
-
     if (!mt_summary_probe(bytes, length))
         return mt_fail(error, MT_ERR_FORMAT, 0, "not a summary: it does not begin with MTSUM1");
     if (length < HEADER_BYTES)
         return mt_fail(error, MT_ERR_FORMAT, length, "the summary is cut short");
-    version = mt_get_u32(bytes + VERSION_AT);
+    uint32_t version = mt_get_u32(bytes + VERSION_AT);
     if (version != SUMMARY_VERSION && version != OLD_VERSION)
         return mt_fail(error, MT_ERR_UNSUPPORTED, VERSION_AT,
                        "the summary has version %u, and this memtrace reads versions %u and %u; "
                        "use a newer memtrace, or summarize the trace again",
                        version, OLD_VERSION, SUMMARY_VERSION);
-    raw = mt_get_u64(bytes + LENGTH_AT);
+    uint64_t raw = mt_get_u64(bytes + LENGTH_AT);
     if (raw > MAX_PAYLOAD_BYTES || raw / MAX_RATIO > length)
         return mt_fail(error, MT_ERR_FORMAT, LENGTH_AT, "the length of the summary is impossible");
     return MT_OK;
@@ -599,13 +587,12 @@ static enum mt_status read_payload(const uint8_t *bytes, size_t length, bool spe
                                    struct mt_rank_set *read, struct mt_error *error)
 {
     size_t raw = (size_t)mt_get_u64(bytes + LENGTH_AT), frame_bytes = length - HEADER_BYTES;
-    bool is_old = mt_get_u32(bytes + VERSION_AT) == OLD_VERSION, is_whole;
+    bool is_old = mt_get_u32(bytes + VERSION_AT) == OLD_VERSION;
     struct inflating source = {.in = {bytes + HEADER_BYTES, frame_bytes, 0}, .spends = spends};
     struct payload_reader reader = {
         .source = &source, .set = read, .field_count = mt_record_field_count - is_old};
     uint32_t crc = mt_get_u32(bytes + CHECKSUM_AT);
     const char *reason = "";
-    enum mt_status status;
 
     if (ZSTD_findFrameCompressedSize(source.in.src, frame_bytes) != frame_bytes)
         return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES,
@@ -624,8 +611,8 @@ static enum mt_status read_payload(const uint8_t *bytes, size_t length, bool spe
         mt_memory_end();
     (void)ZSTD_DCtx_setParameter(source.zstd, ZSTD_d_windowLogMax,
                                  ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
-    status = read_payload_of(reader, &reason);
-    is_whole = inflate_rest(&source);
+    enum mt_status status = read_payload_of(reader, &reason);
+    bool is_whole = inflate_rest(&source);
     ZSTD_freeDCtx(source.zstd);
     free(source.out.dst);
     if (!is_whole)

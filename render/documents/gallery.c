@@ -70,10 +70,8 @@ static void write_picture(const struct work *work, size_t index)
 /* Returns the number of pictures if all were taken. */
 static size_t take_picture(struct work *work)
 {
-    size_t index;
-
     pthread_mutex_lock(&work->mutex);
-    index = work->next < work->pictures->count ? work->next++ : work->pictures->count;
+    size_t index = work->next < work->pictures->count ? work->next++ : work->pictures->count;
     pthread_mutex_unlock(&work->mutex);
     return index;
 }
@@ -103,7 +101,7 @@ static void run_own_jobs(struct work *work)
 static void run_threads(struct work *work, unsigned wanted)
 {
     pthread_t threads[MAX_THREADS];
-    unsigned started = 0, i;
+    unsigned started = 0;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
     if (!wanted)
@@ -119,7 +117,7 @@ static void run_threads(struct work *work, unsigned wanted)
     if (work->options->meanwhile)
         work->options->meanwhile(work->options->context);
     run_own_jobs(work);
-    for (i = 0; i < started; i++)
+    for (unsigned i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&work->mutex);
 }

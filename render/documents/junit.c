@@ -99,10 +99,9 @@ static void add_properties(struct mt_buf *out, const struct mt_report *report)
 void mt_junit_add(struct mt_buf *out, const struct mt_report *report, const struct mt_gates *gates)
 {
     struct mt_buf name = {0};
-    const char *class_name;
 
     mt_buf_printf(&name, "memtrace.%.200s", *report->name ? report->name : "trace");
-    class_name = name.data ? name.data : "memtrace";
+    const char *class_name = name.data ? name.data : "memtrace";
     mt_buf_add_text(out, MT_JUNIT_BEGIN);
     add_counts(out, gates, false);
     mt_buf_add_text(out, "  <testsuite");

@@ -187,7 +187,6 @@ static void add_range_columns(const struct mt_page_data *writer, struct mt_buf *
                               uint64_t end_event)
 {
     int64_t before = MT_HISTORY_NO_CUT, last = MT_HISTORY_NO_CUT;
-    bool is_known;
 
     if (phase >= 0) {
         const struct mt_phase *range = &writer->report->phases[phase];
@@ -195,7 +194,7 @@ static void add_range_columns(const struct mt_page_data *writer, struct mt_buf *
         before = mt_history_cut_column(writer->history, mt_phase_last_event_before(range));
         last = mt_history_cut_column(writer->history, end_event);
     }
-    is_known = before != MT_HISTORY_NO_CUT && last > before;
+    bool is_known = before != MT_HISTORY_NO_CUT && last > before;
     mt_page_add_number(out, is_known ? before + 1 : -1);
     mt_page_add_number(out, is_known ? last : -1);
 }
@@ -241,22 +240,20 @@ static void add_phases(struct mt_page_data *writer, struct mt_buf *out)
     struct mt_time_axis axis = {.report = report}; /* its colors of names are those of charts */
     uint64_t *lengths = mt_memory_new(((size_t)report->phase_count + 1) * sizeof *lengths);
     struct mt_buf columns = {0};
-    struct mt_largest longest;
     size_t count = 0;
 
     for (uint32_t i = 0; i < report->phase_count; i++)
         if (report->main_phase[i])
             lengths[count++] = length_of(writer, &report->phases[i]);
-    longest = mt_largest_of(lengths, count, MAX_PHASES);
+    struct mt_largest longest = mt_largest_of(lengths, count, MAX_PHASES);
     free(lengths);
     mt_buf_add_text(out, ",\"phases\":[");
     for (uint32_t i = 0; i < report->phase_count; i++) {
         const struct mt_phase *phase = &report->phases[i];
-        const struct mt_axis_name *name;
 
         if (!report->main_phase[i])
             continue;
-        name = mt_time_axis_name(&axis, phase->name);
+        const struct mt_axis_name *name = mt_time_axis_name(&axis, phase->name);
         if (!mt_report_rows_is_large(&longest, length_of(writer, phase)))
             continue;
         mt_page_add_number(out, mt_page_string(writer, phase->name));
@@ -396,11 +393,10 @@ void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device, size_t most_bytes, bool *has_blocks)
 {
     struct mt_buf text = {0};
-    bool fits;
 
     *has_blocks = *has_blocks && most_bytes >= BLOCKS_BYTES && device->history->block_count;
-    fits = fit_history(&text, report, device, *has_blocks ? device->history->block_count : 0,
-                       most_bytes);
+    bool fits = fit_history(&text, report, device, *has_blocks ? device->history->block_count : 0,
+                            most_bytes);
     if (*has_blocks && !fits) {
         *has_blocks = false;
         fits = fit_history(&text, report, device, 0, most_bytes);

@@ -29,11 +29,11 @@ static bool goes_on(char c)
 /* Returns the length of a number with its unit at `text`; 0 = there is none. */
 static size_t quantity_length(const char *text)
 {
-    size_t number = strspn(text, "0123456789.,"), unit;
+    size_t number = strspn(text, "0123456789.,");
 
     if (!is_digit(*text) || text[number] != ' ')
         return 0;
-    unit = mt_unit_length(text + number + 1);
+    size_t unit = mt_unit_length(text + number + 1);
     return unit ? number + 1 + unit : 0;
 }
 
@@ -47,14 +47,13 @@ static void add_piece(struct mt_buf *out, struct mt_buf *piece, const char *text
 void mt_page_add_words(struct mt_buf *out, const char *words)
 {
     struct mt_buf piece = {0};
-    size_t length;
 
     if (strlen(words) > MT_PAGE_NAME_BYTES) {
         mt_page_add_name(out, words);
         return;
     }
     while (*words) {
-        length = quantity_length(words);
+        size_t length = quantity_length(words);
         if (length) {
             mt_buf_add_text(out, "<span class=\"quantity\">");
             add_piece(out, &piece, words, length);

@@ -55,7 +55,6 @@ static void add_card(struct mt_buf *out, const struct mt_report *report,
 {
     struct mt_card_use use;
     struct mt_buf words = {0};
-    size_t sum;
 
     if (!mt_card_use_of(report, device, &use)) {
         add_peaks(out, report, device);
@@ -64,7 +63,7 @@ static void add_card(struct mt_buf *out, const struct mt_report *report,
     mt_card_words_add(&words, report, &use);
     mt_card_words_add_cards(&words, &use, 3);
     begin(out, report, device, "Card");
-    sum = strcspn(words.data, "=");
+    size_t sum = strcspn(words.data, "=");
     mt_buf_add(out, words.data, sum);
     mt_buf_add_text(out, "</strong>");
     mt_page_add_name(out, words.data + sum);

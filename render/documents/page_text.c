@@ -64,14 +64,13 @@ static uint32_t node_without_stack(struct mt_page_data *writer,
     const char *why = group->is_initial    ? "allocated before recording started"
                       : group->is_backward ? "autograd engine"
                                            : "no stack recorded";
-    uint32_t node;
 
     if (group->detail == MT_HISTORY_BY_ROLE)
         return MT_PAGE_NO_NODE;
     if (strncmp(group->site, why, strlen(why)) == 0) /* the site is only the reason */
         return node_of(writer, MT_PAGE_NO_NODE,
                        frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
-    node = node_of(writer, MT_PAGE_NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
+    uint32_t node = node_of(writer, MT_PAGE_NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
     return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
 }
 

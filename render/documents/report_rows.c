@@ -100,12 +100,12 @@ const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules
 {
     uint32_t begin = *row, end = begin;
     const char *path = modules->rows[begin].path;
-    bool is_alone, is_named = strcmp(path, LAYER_WITHOUT_NAME) != 0;
+    bool is_named = strcmp(path, LAYER_WITHOUT_NAME) != 0;
 
     while (end < modules->layer_count && modules->rows[end].group == modules->rows[begin].group)
         end++;
     *row = end;
-    is_alone = begin == 0 && end == modules->layer_count;
+    bool is_alone = begin == 0 && end == modules->layer_count;
     if (is_alone)
         return mt_arena_printf(arena, "%u layers%s%s", end - begin, is_named ? " " : "",
                                is_named ? path : "");

@@ -117,14 +117,14 @@ static void mark_axis(struct plot *plot)
 static bool make_plot(struct plot *plot)
 {
     const struct mt_timeline *timeline = plot->device->timeline;
-    uint32_t columns = plot->chart->columns, labels;
+    uint32_t columns = plot->chart->columns;
 
     plot->top = mt_max_u64(plot->device->allocated_peak.bytes, plot->device->reserved_peak.bytes);
     if (!timeline || !timeline->bin_count || !plot->top || columns < MT_TEXT_CHART_MIN ||
         !plot->chart->rows || plot->chart->rows > MAX_ROWS)
         return false;
     mt_format_bytes(plot->label, plot->top);
-    labels = (uint32_t)strlen(plot->label) + 5;
+    uint32_t labels = (uint32_t)strlen(plot->label) + 5;
     plot->by_event = mt_is_shown_by_event(plot->report, plot->device);
     plot->count = fill_columns(timeline, plot->by_event, columns - labels, plot->columns);
     plot->peak = highest(plot->columns, plot->count);
@@ -259,11 +259,9 @@ static void add_steps(struct mt_buf *out, const struct plot *plot)
 
     begin_line(out, plot, "", " ");
     for (uint32_t i = 0; i < plot->device->step_count; i++) {
-        const char *text;
-
         if (!name_step(plot, &plot->device->steps[i], &name))
             continue;
-        text = name.text + (at && !in_full ? strlen("step ") : 0);
+        const char *text = name.text + (at && !in_full ? strlen("step ") : 0);
         if ((at && name.begin <= at) || name.begin + strlen(text) > plot->count)
             continue;
         pad(out, name.begin - at);
@@ -351,11 +349,10 @@ void mt_text_chart_add_sparkline(struct mt_buf *out, const struct mt_report *rep
 {
     const struct mt_timeline *timeline = device->timeline;
     struct column line[MAX_COLUMNS];
-    uint32_t count;
 
     if (!timeline || !timeline->bin_count || !device->allocated_peak.bytes)
         return;
-    count = fill_columns(timeline, mt_is_shown_by_event(report, device), columns, line);
+    uint32_t count = fill_columns(timeline, mt_is_shown_by_event(report, device), columns, line);
     for (uint32_t i = 0; i < count; i++)
         mt_buf_add_text(
             out,

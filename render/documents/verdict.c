@@ -42,12 +42,12 @@ static bool begins_with(const char *text, const char *word)
  * or "unset NAME"; 0 = there is none. */
 static size_t setting_length(const char *text)
 {
-    size_t before = begins_with(text, "export ") ? strlen("export ") : 0, name, value;
+    size_t before = begins_with(text, "export ") ? strlen("export ") : 0;
 
     if (begins_with(text, "unset ") && text[6] >= 'A' && text[6] <= 'Z')
         return strlen("unset ") + name_length(text + 6);
-    name = name_length(text + before);
-    value = name && text[before + name] == '=' ? value_length(text + before + name + 1) : 0;
+    size_t name = name_length(text + before);
+    size_t value = name && text[before + name] == '=' ? value_length(text + before + name + 1) : 0;
     return value ? before + name + 1 + value : 0;
 }
 
@@ -64,12 +64,12 @@ static const char *find_setting(const char *text, size_t *length)
 
 bool mt_advice_next(const char **rest, struct mt_advice_part *part)
 {
-    const char *text = *rest, *setting;
+    const char *text = *rest;
     size_t length;
 
     if (!*text)
         return false;
-    setting = find_setting(text, &length);
+    const char *setting = find_setting(text, &length);
     part->is_setting = setting == text;
     if (!part->is_setting)
         length = (size_t)(setting - text);

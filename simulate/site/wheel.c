@@ -108,7 +108,7 @@ struct child {
 static void become(const struct mt_python_choice *python, char *const *arguments,
                    const struct signals *signals, const struct child *self)
 {
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), why;
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     (void)setpgid(0, 0);
     sigaction(SIGCHLD, &signals->child_before, NULL);
@@ -117,7 +117,7 @@ static void become(const struct mt_python_choice *python, char *const *arguments
         dup2(self->output, STDOUT_FILENO) >= 0 &&
         (python->runner || dup2(nothing, STDERR_FILENO) >= 0))
         execv(python->path, arguments);
-    why = errno;
+    int why = errno;
     (void)!write(self->failed, &why, sizeof why);
     _exit(CANNOT_RUN);
 }

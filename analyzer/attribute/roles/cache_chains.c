@@ -133,15 +133,13 @@ static void add_block(struct mt_cache_chains *chains, struct mt_cache_chain *cha
 void mt_cache_chains_birth(struct mt_cache_chains *chains, uint64_t allocation, uint32_t stack,
                            uint64_t size_bytes)
 {
-    struct mt_cache_chain *chain;
-
     chains->last_stack = MT_NO_ID;
     if (stack == MT_NO_ID)
         return;
     mt_grow_zeroed_to(&chains->chains, &chains->chain_capacity, (size_t)stack + 1,
                       sizeof *chains->chains);
     chains->last_stack = stack;
-    chain = &chains->chains[stack];
+    struct mt_cache_chain *chain = &chains->chains[stack];
     if (!chain->generation || size_bytes < chain->bytes) {
         begin_chain(chains, chain, allocation, size_bytes);
         return;

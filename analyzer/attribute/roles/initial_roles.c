@@ -76,13 +76,11 @@ void mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t allocation,
 void mt_early_blocks_end(struct mt_early_blocks *early, uint64_t allocation,
                          const struct mt_early_block *end)
 {
-    struct mt_early_block *block;
-
     if (allocation >= early->count)
         return;
     if (early->begun || end->end_kind != MT_PHASE_UNKNOWN)
         pass(early, end->end_kind, end->in_named_part);
-    block = &early->blocks[allocation];
+    struct mt_early_block *block = &early->blocks[allocation];
     block->ended = (uint32_t)early->count;
     block->end_turn = early->turns;
     block->end_kind = end->end_kind;
@@ -157,7 +155,6 @@ static enum mt_role role_of_freed(struct mt_early_evidence *evidence,
     const struct mt_early_blocks *early = evidence->early;
     bool in_first = block->end_kind == early->first_kind &&
                     (!early->first_part_end || block->ended <= early->first_part_end);
-    enum mt_role role;
 
     if (block->end_kind == MT_PHASE_ZERO_GRAD)
         return MT_ROLE_GRADIENTS;
@@ -168,7 +165,7 @@ static enum mt_role role_of_freed(struct mt_early_evidence *evidence,
     if (mt_early_is_part(block->end_kind) && in_first) /* or the graph of the call before */
         return block->ended == early->count && sizes->kept ? MT_ROLE_ACTIVATIONS
                                                            : MT_ROLE_TEMPORARIES;
-    role = role_of_end(evidence, sizes, block->end_kind);
+    enum mt_role role = role_of_end(evidence, sizes, block->end_kind);
     if (role != MT_ROLE_OTHER)
         return role;
     if (sizes->gradients)

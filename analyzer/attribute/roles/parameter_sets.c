@@ -50,14 +50,12 @@ void mt_parameter_sets_forget_blocks(struct mt_parameter_sets *sets)
 
 static void note_call(struct mt_parameter_sets *sets, const struct mt_set_block *block)
 {
-    uint32_t *largest;
-
     if (!block->calls || block->calls > CALLS_MAX)
         return;
     mt_grow_zeroed_to(&sets->call_units, &sets->call_capacity, block->calls,
                       sizeof *sets->call_units);
     sets->call_count = block->calls;
-    largest = &sets->call_units[block->calls - 1];
+    uint32_t *largest = &sets->call_units[block->calls - 1];
     *largest = block->units > *largest ? block->units : *largest;
 }
 
@@ -471,13 +469,12 @@ static void judge_setup(struct search *search)
 {
     for (size_t i = 0, next; i < search->sorted_count; i = next) {
         uint32_t stack = search->sorted[i]->stack;
-        struct match match;
 
         next = end_of_turn(search, i);
         if (search->sorted[i]->place != MT_SET_SETUP ||
             mt_stack_kind(search->kinds, stack) != MT_PHASE_UNKNOWN)
             continue;
-        match = match_of(search, i, next);
+        struct match match = match_of(search, i, next);
         if (!is_set(search, &match, next - i) || !is_most(match.late_units, match.units))
             continue;
         search->is_extra[stack] = 1;
@@ -548,11 +545,10 @@ static void judge_heirs(struct search *search, void (*replaced)(void *, uint64_t
         const struct mt_set_block *old = first_of(search, &sets->heirs[i], &by);
         enum mt_role role =
             old && by->place != MT_SET_BACKWARD ? role_of_old(search, old, by) : MT_ROLE_OTHER;
-        struct heir_vote *vote;
 
         if (role == MT_ROLE_OTHER)
             continue;
-        vote = vote_of(search, &index, by);
+        struct heir_vote *vote = vote_of(search, &index, by);
         vote->blocks++;
         vote->units += old->units;
         vote->state_units += role == MT_ROLE_OPTIMIZER_STATE ? old->units : 0;
@@ -653,10 +649,9 @@ static struct pauses pauses_of(struct search *search, size_t begin, size_t *next
          search->sorted[at]->stack == first->stack;
          at = *next) {
         uint32_t calls = search->sorted[at]->calls;
-        struct match match;
 
         *next = end_of_turn(search, at);
-        match = match_of(search, at, *next);
+        struct match match = match_of(search, at, *next);
         if (calls == search->sets->newest.calls)
             continue;
         pauses.sets++;
@@ -697,13 +692,11 @@ static void judge_flat_gradients(struct search *search)
         if (search->kinds->stacks[i] & MT_STACK_BUCKETS)
             return;
     for (size_t i = 0, next; i < search->sorted_count; i = next) {
-        struct match match;
-
         next = end_of_turn(search, i);
         if (search->sorted[i]->place != MT_SET_SETUP ||
             mt_stack_kind(search->kinds, search->sorted[i]->stack) != MT_PHASE_UNKNOWN)
             continue;
-        match = match_of(search, i, next);
+        struct match match = match_of(search, i, next);
         if (match.units * 100 < search->state_units * MIN_SHARE_PERCENT ||
             !is_most(match.repeated_units, match.units))
             continue;

@@ -28,11 +28,9 @@ static const struct {
  * one. */
 static bool spell(const char *text, size_t length, char word[MAX_WORD_BYTES])
 {
-    size_t i;
-
     if (!length || length >= MAX_WORD_BYTES)
         return false;
-    for (i = 0; i < length; i++) {
+    for (size_t i = 0; i < length; i++) {
         char c = text[i];
         if (c >= 'A' && c <= 'Z')
             c = (char)(c - 'A' + 'a');
@@ -47,11 +45,10 @@ static bool spell(const char *text, size_t length, char word[MAX_WORD_BYTES])
 static bool role_of_word(const char *text, size_t length, enum mt_role *role)
 {
     char word[MAX_WORD_BYTES];
-    size_t i;
 
     if (!spell(text, length, word))
         return false;
-    for (i = 0; i < MT_ARRAY_LEN(words); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(words); i++) {
         if (strcmp(word, words[i].word) == 0) {
             *role = words[i].role;
             return true;
@@ -89,14 +86,11 @@ static bool role_of_object(const char *text, size_t length, enum mt_role *role)
 /* Texts of one block are joined by "; ": the last one that is a role counts. */
 bool mt_recorded_role(const struct mt_symbols *symbols, uint32_t name, enum mt_role *role)
 {
-    const char *text;
-    size_t begin, end;
-
     if (name == MT_NO_ID)
         return false;
-    text = mt_symbols_text(symbols, name);
-    end = strnlen(text, MAX_TEXT_BYTES + 1);
-    for (begin = end; end <= MAX_TEXT_BYTES && begin-- > 0;) {
+    const char *text = mt_symbols_text(symbols, name);
+    size_t end = strnlen(text, MAX_TEXT_BYTES + 1);
+    for (size_t begin = end; end <= MAX_TEXT_BYTES && begin-- > 0;) {
         if (begin && !(begin > 1 && text[begin - 1] == ' ' && text[begin - 2] == ';'))
             continue;
         if (text[begin] == '{' ? role_of_object(text + begin, end - begin, role)

@@ -60,14 +60,11 @@ static void watch_turn(struct mt_role_clock *clock, uint32_t name)
 
 void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t name)
 {
-    const struct mt_phase *range;
-    const struct mt_phase_facts *facts;
-
     clock->stale = true;
     if (phase == MT_NO_PHASE)
         return;
-    range = &clock->phases->phases[phase];
-    facts = &clock->phases->facts[phase];
+    const struct mt_phase *range = &clock->phases->phases[phase];
+    const struct mt_phase_facts *facts = &clock->phases->facts[phase];
     if (range->is_plumbing)
         return;
     clock->named_ranges++;
@@ -129,13 +126,12 @@ static void enter(struct mt_role_clock *clock, int32_t phase)
 static void consult(struct mt_role_clock *clock, uint32_t stack)
 {
     uint8_t kind = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK;
-    bool turns;
 
     if (stack == MT_NO_ID)
         kind = clock->has_stacks ? MT_PHASE_BACKWARD : MT_PHASE_UNKNOWN;
     if (kind == clock->last_stack_kind)
         return;
-    turns = kind == MT_PHASE_FORWARD && clock->last_stack_kind != MT_PHASE_LOSS;
+    bool turns = kind == MT_PHASE_FORWARD && clock->last_stack_kind != MT_PHASE_LOSS;
     clock->last_stack_kind = kind;
     if (turns && clock->named_ranges == 0 &&
         (clock->cycles == 0 || clock->now.kind != MT_PHASE_FORWARD)) {
@@ -387,10 +383,9 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
 {
     const struct mt_birth_run *run = birth_of(clock, allocation);
     struct mt_early_block end = {.role = MT_ROLE_OTHER};
-    uint8_t code;
 
     enter(clock, phase);
-    code = code_of(clock, run, allocation, fate);
+    uint8_t code = code_of(clock, run, allocation, fate);
     end.end_kind = clock->now.kind;
     end.in_named_part = is_in_named_part(clock);
     end.died_in_part =

@@ -68,13 +68,13 @@ static void add_early(struct mt_weight_copies *copies, uint64_t allocation, uint
 
 static uint32_t maker_of(struct mt_weight_copies *copies, const struct mt_copy_birth *birth)
 {
-    uint32_t units = units_of(birth->bytes), maker, size;
+    uint32_t units = units_of(birth->bytes);
     uint64_t key = maker_key(birth->stack, units);
+    uint32_t size = birth->in_forward ? mt_map_get(&copies->size_of, units) : MT_MAP_NONE;
 
-    size = birth->in_forward ? mt_map_get(&copies->size_of, units) : MT_MAP_NONE;
     if (size == MT_MAP_NONE)
         return MT_MAP_NONE;
-    maker = mt_map_find(&copies->maker_of, key);
+    uint32_t maker = mt_map_find(&copies->maker_of, key);
     if (maker == MT_MAP_NONE) {
         maker = (uint32_t)copies->maker_count;
         mt_grow_to(&copies->makers, &copies->maker_capacity, copies->maker_count + 1,
@@ -142,13 +142,12 @@ void mt_weight_copies_birth(struct mt_weight_copies *copies, const struct mt_cop
 void mt_weight_copies_end(struct mt_weight_copies *copies, uint64_t allocation)
 {
     struct mt_copy_run *run = &copies->run;
-    uint32_t size;
 
     if (allocation >= run->first && allocation - run->first < run->count) {
         run->ended |= UINT64_C(1) << (allocation - run->first);
         return;
     }
-    size = copies->live.count ? mt_map_take(&copies->live, allocation) : MT_MAP_NONE;
+    uint32_t size = copies->live.count ? mt_map_take(&copies->live, allocation) : MT_MAP_NONE;
     if (size != MT_MAP_NONE)
         copies->sizes[size].alive--;
 }
@@ -207,14 +206,12 @@ void mt_weight_copies_finish(struct mt_weight_copies *copies,
                              bool (*is_parameter)(const void *context, uint64_t allocation),
                              const void *context)
 {
-    bool by_call;
-
     copies->run.count = 0; /* what follows it is unknown */
     if (!copies->maker_count)
         return;
     for (size_t i = 0; i < copies->early_count; i++)
         copies->sizes[copies->early_sizes[i]].parameters += is_parameter(context, copies->early[i]);
-    by_call = are_copies(copies, true);
+    bool by_call = are_copies(copies, true);
     if (!by_call && !are_copies(copies, false)) {
         copies->maker_count = 0; /* mt_weight_copies_has has nothing to search */
         return;

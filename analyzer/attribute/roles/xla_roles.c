@@ -92,11 +92,10 @@ static void find_pairs(const struct inference *inference, struct mt_map *pairs)
 
     for (uint64_t i = 0; i < inference->block_count; i++) {
         const struct mt_xla_block *block = &inference->blocks[i];
-        uint32_t before;
 
         if (!is_replaced(inference, block))
             continue;
-        before = mt_map_get(&last, block->size_bytes);
+        uint32_t before = mt_map_get(&last, block->size_bytes);
         if (before != MT_MAP_NONE &&
             begun_until(inference, block->born) < end_of(inference, &inference->blocks[before]))
             mt_map_put(pairs, block->size_bytes, 1);
@@ -227,14 +226,13 @@ static void begin_run(struct mt_xla_roles *roles, struct mt_xla_list *thread, ui
 void mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_event *event)
 {
     size_t runs = roles->runs.count;
-    struct mt_xla_list *thread;
 
     if (!roles->is_on)
         return;
     mt_xla_runs_range(&roles->runs, roles->symbols, event);
     if (roles->runs.count == runs)
         return;
-    thread = thread_at(roles, event->thread);
+    struct mt_xla_list *thread = thread_at(roles, event->thread);
     begin_run(roles, thread, (uint32_t)runs);
 }
 
@@ -313,15 +311,11 @@ static void note(struct mt_xla_roles *roles, uint64_t allocation, uint32_t end)
 void mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
                         uint64_t allocation)
 {
-    struct mt_xla_list *thread;
-    struct mt_xla_block *block;
-    enum mt_role role;
-
     if (!roles->is_on || strcmp(mt_heap_name(roles->symbols, event->heap), MT_XLA_HEAP) != 0)
         return;
-    thread = thread_at(roles, event->thread);
-    block = block_at(roles, allocation);
-    role = made_by(roles, event->stack);
+    struct mt_xla_list *thread = thread_at(roles, event->thread);
+    struct mt_xla_block *block = block_at(roles, allocation);
+    enum mt_role role = made_by(roles, event->stack);
     if (!thread || !block || role == (enum mt_role)MT_ROLE_COUNT)
         mt_memory_end();
     block->is_followed = true;
@@ -397,11 +391,10 @@ static void hand_on(struct mt_xla_roles *roles, bool *has_ended)
         uint32_t at = (roles->log[i] & ~MT_XLA_END) - 1;
         struct mt_xla_block *block = &roles->blocks[at];
         bool has_role = block->role != MT_ROLE_OTHER;
-        struct mt_xla_list *list;
 
         if (block->run == MT_NO_ID || block->role == MT_ROLE_TEMPORARIES)
             continue;
-        list = list_of(roles, block->size_bytes);
+        struct mt_xla_list *list = list_of(roles, block->size_bytes);
         if (!(roles->log[i] & MT_XLA_END) && !has_role)
             append(roles, &list->first, &list->last, at);
         if (roles->log[i] & MT_XLA_END) {

@@ -83,15 +83,12 @@ static void tell_watch(const struct mt_feed *feed, uint64_t raw_bytes)
 
 static enum mt_status refill_raw(struct mt_feed *feed, struct mt_error *error)
 {
-    enum mt_status status;
-
     if (feed->fd < 0) {
         feed->raw_ended = true;
         return MT_OK;
     }
     feed->raw_at = feed->raw_end = 0;
-    status = read_fd(feed, feed->buffer, RAW_BYTES, &feed->raw_end, error);
-    return status;
+    return read_fd(feed, feed->buffer, RAW_BYTES, &feed->raw_end, error);
 }
 
 static enum mt_status check_expansion(const struct mt_feed *feed, struct mt_error *error)
@@ -154,7 +151,6 @@ static enum mt_status decode_gzip(struct mt_feed *feed, struct output *output,
                                   struct mt_error *error)
 {
     z_stream *gzip = feed->gzip;
-    int result;
 
     skip_padding(feed);
     if (!feed->in_frame && feed->raw_at == feed->raw_end)
@@ -164,7 +160,7 @@ static enum mt_status decode_gzip(struct mt_feed *feed, struct output *output,
     gzip->next_out = output->bytes + output->length;
     gzip->avail_out = (uInt)mt_min_u64(output->capacity - output->length, UINT_MAX);
     feed->in_frame = true;
-    result = inflate(gzip, Z_NO_FLUSH);
+    int result = inflate(gzip, Z_NO_FLUSH);
     feed->raw_at = (size_t)(gzip->next_in - feed->raw);
     output->length = (size_t)(gzip->next_out - output->bytes);
     if (result == Z_MEM_ERROR)
@@ -319,13 +315,11 @@ static struct piece *wait_for_piece(struct mt_feed *feed)
 
 static struct piece *next_piece(struct mt_feed *feed)
 {
-    struct piece *next;
-
     if (feed->taken == 1 && feed->raw_bytes + RAW_BYTES < feed->size_bytes)
         feed->has_thread = !pthread_create(&feed->thread, NULL, make_ahead, feed);
     if (feed->has_thread)
         return wait_for_piece(feed);
-    next = make_piece(feed);
+    struct piece *next = make_piece(feed);
     feed->made++;
     return next;
 }
@@ -333,10 +327,10 @@ static struct piece *next_piece(struct mt_feed *feed)
 enum mt_status mt_feed_next(struct mt_feed *feed, size_t left, const unsigned char **bytes,
                             size_t *length, struct mt_error *error)
 {
-    const struct piece *last = feed->piece, *next;
+    const struct piece *last = feed->piece;
 
     MT_ASSERT(left <= MT_FEED_LEFT_BYTES && (!last || last->length));
-    next = next_piece(feed);
+    const struct piece *next = next_piece(feed);
     if (next->status && error)
         *error = next->error;
     if (left && next->room)
@@ -367,11 +361,9 @@ static void end_thread(struct mt_feed *feed)
 /* Returns whether this is an ordinary or a skippable zstd frame. */
 static bool has_zstd_magic(const unsigned char *raw, size_t length)
 {
-    uint32_t magic;
-
     if (length < 4)
         return false;
-    magic =
+    uint32_t magic =
         (uint32_t)raw[0] | (uint32_t)raw[1] << 8 | (uint32_t)raw[2] << 16 | (uint32_t)raw[3] << 24;
     return magic == ZSTD_MAGICNUMBER ||
            (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;

@@ -83,7 +83,6 @@ static enum mt_status is_cut(struct mt_json_reader *json, struct mt_error *error
 static enum mt_status refill(struct mt_json_reader *json, size_t *from, struct mt_error *error)
 {
     const size_t start = *from, kept = json->end - start;
-    enum mt_status status;
     size_t got = 0;
 
     memmove(json->buffer, json->buffer + start, kept);
@@ -91,7 +90,8 @@ static enum mt_status refill(struct mt_json_reader *json, size_t *from, struct m
     json->at -= start;
     json->end = kept;
     *from = 0;
-    status = mt_feed_read(json->feed, json->buffer + kept, BUFFER_BYTES - kept, &got, error);
+    enum mt_status status =
+        mt_feed_read(json->feed, json->buffer + kept, BUFFER_BYTES - kept, &got, error);
     json->end += got;
     json->buffer[json->end] = 0;
     json->ended = !got;
@@ -104,16 +104,14 @@ static enum mt_status skip_many_spaces(struct mt_json_reader *json, struct mt_er
 
     for (;;) {
         const char *at = json->buffer + json->at;
-        enum mt_status status;
-        size_t from;
 
         while (is_class(*at, SPACE) && *at != last)
             at++;
         json->at = (size_t)(at - json->buffer);
         if (json->at < json->end || json->ended)
             return MT_OK;
-        from = json->at;
-        status = refill(json, &from, error);
+        size_t from = json->at;
+        enum mt_status status = refill(json, &from, error);
         if (status != MT_OK)
             return status;
     }
@@ -203,13 +201,11 @@ static size_t decode(char *text, size_t length, const char **bad)
 
     *bad = NULL;
     while (at < end) {
-        const char *letter;
-
         if (*at != '\\') {
             *out++ = *at++;
             continue;
         }
-        letter = end - at >= 2 && at[1] ? strchr(letters, at[1]) : NULL;
+        const char *letter = end - at >= 2 && at[1] ? strchr(letters, at[1]) : NULL;
         if (letter) {
             *out++ = meanings[letter - letters];
             at += 2;
@@ -254,11 +250,8 @@ static enum mt_status find_quote(struct mt_json_reader *json, size_t *from, bool
                                  struct mt_error *error)
 {
     for (;;) {
-        enum mt_status status;
-        char c;
-
         json->at = (size_t)(after_class(json->buffer + json->at, PLAIN) - json->buffer);
-        c = json->buffer[json->at];
+        char c = json->buffer[json->at];
         if (c == '"')
             return MT_OK;
         if (c == '\\' && json->at + 1 < json->end) {
@@ -272,7 +265,7 @@ static enum mt_status find_quote(struct mt_json_reader *json, size_t *from, bool
             return is_cut(json, error);
         if (json->at - *from > MT_JSON_TEXT_BYTES)
             drop_rest(json, *from);
-        status = refill(json, from, error);
+        enum mt_status status = refill(json, from, error);
         if (status != MT_OK)
             return status;
     }
@@ -280,16 +273,15 @@ static enum mt_status find_quote(struct mt_json_reader *json, size_t *from, bool
 
 static enum mt_status read_text(struct mt_json_reader *json, struct mt_error *error)
 {
-    size_t from = ++json->at, length;
+    size_t from = ++json->at;
     bool has_escapes = false;
     const char *bad = NULL;
-    enum mt_status status;
 
     json->text_is_cut = false;
-    status = find_quote(json, &from, &has_escapes, error);
+    enum mt_status status = find_quote(json, &from, &has_escapes, error);
     if (status != MT_OK)
         return status;
-    length = json->at - from;
+    size_t length = json->at - from;
     if (length > MT_JSON_TEXT_BYTES) {
         json->text_is_cut = true;
         length = MT_JSON_TEXT_BYTES;
@@ -327,11 +319,11 @@ static bool read_integer(struct mt_json_reader *json)
 /* Sets the token if json->text is a number up to its end. */
 static bool is_number(struct mt_json_reader *json)
 {
-    const char *at = json->text, *end = at + json->length, *digits;
+    const char *at = json->text, *end = at + json->length;
     bool is_whole = true;
 
     at += *at == '-';
-    digits = at;
+    const char *digits = at;
     at = after_class(at, DIGIT);
     if (at == digits || (*digits == '0' && at - digits > 1))
         return false;
@@ -377,14 +369,12 @@ static enum mt_status read_number(struct mt_json_reader *json, struct mt_error *
     size_t from = json->at;
 
     for (;;) {
-        enum mt_status status;
-
         json->at = (size_t)(after_class(json->buffer + json->at, OF_NUMBER) - json->buffer);
         if (json->at - from > MT_JSON_NUMBER_BYTES)
             return damaged(json, "a number is too long", error);
         if (json->at < json->end || json->ended)
             break;
-        status = refill(json, &from, error);
+        enum mt_status status = refill(json, &from, error);
         if (status != MT_OK)
             return status;
     }
@@ -405,7 +395,6 @@ static enum mt_status read_word(struct mt_json_reader *json, struct mt_error *er
                  {"null", MT_JSON_NULL},       {"NaN", MT_JSON_NUMBER},
                  {"Infinity", MT_JSON_NUMBER}, {"-Infinity", MT_JSON_NUMBER}};
     enum { LONGEST = 9 };
-    size_t left;
 
     while (json->end - json->at < LONGEST && !json->ended) {
         size_t from = json->at;
@@ -414,7 +403,7 @@ static enum mt_status read_word(struct mt_json_reader *json, struct mt_error *er
         if (status != MT_OK)
             return status;
     }
-    left = json->end - json->at;
+    size_t left = json->end - json->at;
     for (size_t i = 0; i < MT_ARRAY_LEN(words); i++) {
         const size_t length = strlen(words[i].word);
         const char *at = json->buffer + json->at;
@@ -504,11 +493,9 @@ static enum mt_status read_key(struct mt_json_reader *json, struct mt_error *err
 /* Moves past the byte before the next token, and the white space around it. */
 static enum mt_status pass(struct mt_json_reader *json, uint8_t state, struct mt_error *error)
 {
-    enum mt_status status;
-
     json->at++;
     json->state = state;
-    status = skip_space(json, error);
+    enum mt_status status = skip_space(json, error);
     if (status == MT_OK && json->at == json->end)
         return is_cut(json, error);
     return status;
@@ -518,13 +505,12 @@ static enum mt_status pass(struct mt_json_reader *json, uint8_t state, struct mt
 static enum mt_status read_rest(struct mt_json_reader *json, struct mt_error *error)
 {
     const bool in_object = is_in_object(json);
-    enum mt_status status;
 
     if (json->buffer[json->at] == (in_object ? '}' : ']'))
         return close_value(json);
     if (json->buffer[json->at] != ',')
         return damaged(json, "a comma or the end of a value is missing", error);
-    status = pass(json, in_object ? AT_KEY : AT_VALUE, error);
+    enum mt_status status = pass(json, in_object ? AT_KEY : AT_VALUE, error);
     json->offset = json->base + json->at;
     if (status != MT_OK)
         return status;
@@ -533,11 +519,9 @@ static enum mt_status read_rest(struct mt_json_reader *json, struct mt_error *er
 
 static enum mt_status read_after_colon(struct mt_json_reader *json, struct mt_error *error)
 {
-    enum mt_status status;
-
     if (json->buffer[json->at] != ':')
         return damaged(json, "a colon is missing", error);
-    status = pass(json, AT_VALUE, error);
+    enum mt_status status = pass(json, AT_VALUE, error);
     json->offset = json->base + json->at;
     return status == MT_OK ? read_value(json, error) : status;
 }
@@ -589,12 +573,11 @@ enum mt_status mt_json_reader_next_line(struct mt_json_reader *json, struct mt_e
     json->cut = false;
     for (;;) {
         const char *found = memchr(json->buffer + json->at, '\n', json->end - json->at);
-        enum mt_status status;
 
         json->at = found ? (size_t)(found - json->buffer) + 1 : json->end;
         if (found || json->ended)
             return MT_OK;
-        status = refill(json, &json->at, error);
+        enum mt_status status = refill(json, &json->at, error);
         if (status != MT_OK)
             return status;
     }
@@ -611,11 +594,10 @@ bool mt_json_reader_is(const struct mt_json_reader *json, const char *text)
 static int64_t exponent_of(const char *at, const char *end)
 {
     int64_t value = 0;
-    bool is_negative;
 
     if (at == end)
         return 0;
-    is_negative = *++at == '-';
+    bool is_negative = *++at == '-';
     at += *at == '-' || *at == '+';
     for (; at < end && value < 100000; at++)
         value = value * 10 + (*at - '0');
@@ -647,12 +629,11 @@ bool mt_json_reader_scaled(const struct mt_json_reader *json, int digits, int64_
     const char *at = json->text, *end = at + json->length;
     const bool is_number = json->token == MT_JSON_INTEGER || json->token == MT_JSON_NUMBER;
     const bool is_negative = is_number && *at == '-';
-    struct digits all;
     int64_t whole, sum = 0; /* the negative value, which has the larger range */
 
     if (!is_number || !is_class(at[is_negative], DIGIT))
         return false;
-    all = digits_of(at + is_negative);
+    struct digits all = digits_of(at + is_negative);
     whole = all.before_point + digits +
             exponent_of(all.at + all.count + (all.count > all.before_point), end);
     for (int64_t i = 0; i < whole && (sum || i < all.count); i++)

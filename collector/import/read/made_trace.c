@@ -89,10 +89,8 @@ static enum mt_status add_damage(struct mt_made_trace *made, struct mt_error *er
 enum mt_status mt_made_trace_finish(struct mt_made_trace *made, const char *importer,
                                     struct mt_source **source, struct mt_error *error)
 {
-    enum mt_status status;
-
     made->header.sources = importer;
-    status = add_damage(made, error);
+    enum mt_status status = add_damage(made, error);
     if (status != MT_OK)
         return status;
     status = mt_writer_set_header(made->writer, &made->header, error);

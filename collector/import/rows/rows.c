@@ -120,18 +120,17 @@ static char separator_of(const char *text, size_t length)
 static enum mt_status read_csv(struct file *file, struct mt_error *error)
 {
     struct mt_row_window *window = &file->window;
-    enum mt_status status;
-    char separator;
 
     window->line = 1;
-    status = mt_row_window_more(window, error);
+    enum mt_status status = mt_row_window_more(window, error);
     if (status != MT_OK)
         return status;
     if (window->bytes.length >= sizeof bom - 1 &&
         memcmp(window->bytes.data, bom, sizeof bom - 1) == 0)
         window->at = sizeof bom - 1;
-    separator = separator_of(window->bytes.data + window->at,
-                             mt_min_u64(window->bytes.length - window->at, MT_FEED_START_BYTES));
+    char separator =
+        separator_of(window->bytes.data + window->at,
+                     mt_min_u64(window->bytes.length - window->at, MT_FEED_START_BYTES));
     status = mt_csv_next(window, separator, &file->csv, error);
     if (status == MT_OK)
         status = take_header(file, error);
@@ -329,11 +328,10 @@ static enum mt_status read_rows(struct file *file, struct mt_feed *feed, struct 
 enum mt_status mt_rows_open(struct mt_feed *feed, struct mt_source **source, struct mt_error *error)
 {
     struct file *file = calloc(1, sizeof *file);
-    enum mt_status status;
 
     if (!file)
         return mt_rows_no_memory(error);
-    status = read_rows(file, feed, error);
+    enum mt_status status = read_rows(file, feed, error);
     if (status == MT_OK)
         status = finish(file, source, error);
     release(file);

@@ -14,7 +14,7 @@ enum { PIECE_BYTES = 256 * 1024 };
 enum mt_status mt_row_window_more(struct mt_row_window *window, struct mt_error *error)
 {
     struct mt_buf *bytes = &window->bytes;
-    size_t wanted, got = 1;
+    size_t got = 1;
 
     if (window->at) {
         memmove(bytes->data, bytes->data + window->at, bytes->length - window->at);
@@ -22,14 +22,13 @@ enum mt_status mt_row_window_more(struct mt_row_window *window, struct mt_error 
         window->before += window->at;
         window->at = 0;
     }
-    for (wanted = 2 * bytes->length + 1; got && bytes->length < wanted;) {
+    for (size_t wanted = 2 * bytes->length + 1; got && bytes->length < wanted;) {
         char *room = mt_buf_reserve(bytes, PIECE_BYTES);
         struct mt_error failure;
-        enum mt_status status;
 
         if (!room)
             return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-        status = mt_feed_read(window->feed, room, PIECE_BYTES, &got, &failure);
+        enum mt_status status = mt_feed_read(window->feed, room, PIECE_BYTES, &got, &failure);
         if (status == MT_ERR_FORMAT) { /* the rows before it are whole */
             window->failure = failure;
             got = 0;
@@ -50,12 +49,11 @@ enum mt_status mt_row_window_skip_line(struct mt_row_window *window, struct mt_e
     for (;;) {
         const char *start = bytes->data + window->at;
         const char *end = memchr(start, '\n', bytes->length - window->at);
-        enum mt_status status;
 
         window->at = end ? (size_t)(end + 1 - bytes->data) : bytes->length;
         if (end || window->ended)
             break;
-        status = mt_row_window_more(window, error);
+        enum mt_status status = mt_row_window_more(window, error);
         if (status != MT_OK)
             return status;
     }
@@ -104,13 +102,14 @@ static bool ends_row(const struct scanner *scanner, const char *at, const char *
 
 static enum scan scan_plain(struct scanner *scanner)
 {
-    const char *start = scanner->at, *at = start, *cell_end;
+    const char *start = scanner->at, *at = start;
 
     while (at < scanner->end && *at != scanner->separator && *at != '\n')
         at++;
     if (at == scanner->end && !scanner->is_last)
         return NEEDS_MORE;
-    cell_end = at > start && at < scanner->end && *at == '\n' && at[-1] == '\r' ? at - 1 : at;
+    const char *cell_end =
+        at > start && at < scanner->end && *at == '\n' && at[-1] == '\r' ? at - 1 : at;
     scanner->at = at;
     return add_cell(scanner, start, cell_end) ? FOUND : UNREADABLE;
 }
@@ -129,7 +128,7 @@ static void remove_quotes(struct mt_row_cell *cell)
 
 static enum scan scan_quoted(struct scanner *scanner)
 {
-    const char *start = scanner->at + 1, *at = start, *next;
+    const char *start = scanner->at + 1, *at = start;
     bool doubled = false;
 
     for (;; at += 2, doubled = true) {
@@ -143,7 +142,7 @@ static enum scan scan_quoted(struct scanner *scanner)
         if (at + 1 == scanner->end || at[1] != '"')
             break;
     }
-    next = at + 1;
+    const char *next = at + 1;
     if (next + 1 >= scanner->end && !scanner->is_last)
         return NEEDS_MORE; /* it may be half of CR LF */
     if (next < scanner->end && *next != scanner->separator && !ends_row(scanner, next, &next)) {
@@ -170,13 +169,12 @@ static enum scan scan_row(struct scanner *scanner)
 {
     const char *start = scanner->at, *next;
     bool has_quotes = false;
-    enum scan result;
 
     for (;;) {
         bool is_quoted = scanner->at < scanner->end && *scanner->at == '"';
 
         has_quotes |= is_quoted;
-        result = is_quoted ? scan_quoted(scanner) : scan_plain(scanner);
+        enum scan result = is_quoted ? scan_quoted(scanner) : scan_plain(scanner);
         if (result != FOUND)
             return result;
         if (scanner->at == scanner->end) { /* only at the end of the file */

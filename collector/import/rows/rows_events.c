@@ -140,7 +140,6 @@ static const char *read_pool(struct mt_rows *rows, struct mt_row_cell cell, stru
     uint64_t numbers[2];
     uint32_t *id;
     bool is_new;
-    const char *why;
 
     if (colon) {
         first.text = cell.text;
@@ -151,7 +150,7 @@ static const char *read_pool(struct mt_rows *rows, struct mt_row_cell cell, stru
     if (!mt_row_number(first, &numbers[0]) || !mt_row_number(second, &numbers[1]))
         return "the pool is not a number, or two with a colon";
     cell = (struct mt_row_cell){(const char *)numbers, sizeof numbers, false};
-    why = find_label(&rows->labels, 'p', cell, &id, &is_new);
+    const char *why = find_label(&rows->labels, 'p', cell, &id, &is_new);
     if (!why && is_new && rows->made.symbols.pool_count == MT_MAX_POOLS)
         why = MANY_POOLS;
     if (!why && is_new)
@@ -397,13 +396,11 @@ static const char *check_place(struct mt_rows *rows, const struct mt_row *row,
 static const char *read_event(struct mt_rows *rows, const struct mt_row *row,
                               struct mt_event *event)
 {
-    const char *why;
-
     for (int i = 0; i <= MT_ROW_LAST_TEXT; i++)
         if (row->cells[i].length && memchr(row->cells[i].text, 0, row->cells[i].length))
             return "there is a zero byte";
     *event = (struct mt_event){.stack = MT_NO_ID, .name = MT_NO_ID};
-    why = read_op(row->cells[MT_ROW_OP], event);
+    const char *why = read_op(row->cells[MT_ROW_OP], event);
     if (!why)
         why = read_time(rows, row, &event->t_ns);
     if (!why)
@@ -472,7 +469,6 @@ static enum mt_status add_event(struct mt_rows *rows, struct mt_event *event,
                                 struct mt_error *error)
 {
     struct mt_trace_header *header = &rows->made.header;
-    enum mt_status status;
 
     if (is_nothing(event) || event->kind == MT_EVENT_END)
         return MT_OK;
@@ -485,7 +481,7 @@ static enum mt_status add_event(struct mt_rows *rows, struct mt_event *event,
     header->has_free_requested |= event->kind == MT_EVENT_FREE_REQUESTED;
     header->has_free_completed |= event->kind == MT_EVENT_FREE_COMPLETED;
     rows->refusals += event->kind == MT_EVENT_ALLOC_FAILED;
-    status = follow_block(rows, event, error);
+    enum mt_status status = follow_block(rows, event, error);
     return status == MT_OK ? mt_made_trace_add(&rows->made, event, error) : status;
 }
 

@@ -122,15 +122,13 @@ static void note_unknown_key(struct object *object)
 static enum mt_status read_members(struct object *object, struct mt_error *error)
 {
     struct mt_json_reader *json = &object->json;
-    enum mt_status status;
 
     for (;;) {
-        int column;
+        enum mt_status status = mt_json_reader_next(json, error);
 
-        status = mt_json_reader_next(json, error);
         if (status != MT_OK || json->token != MT_JSON_KEY)
             return status;
-        column = column_of(json);
+        int column = column_of(json);
         if (column < 0) {
             note_unknown_key(object);
             status = mt_json_reader_skip(json, error);
@@ -165,14 +163,12 @@ static enum mt_status take_object(struct object *object, uint64_t offset, struct
 /* Reads the value of a line. Returns MT_END after the last one. */
 static enum mt_status read_line(struct object *object, uint64_t *offset, struct mt_error *error)
 {
-    enum mt_status status;
-
     mt_buf_reset(&object->texts);
     memset(object->cells, 0, sizeof object->cells);
     object->why = NULL;
     object->line++;
     *offset = MT_NO_OFFSET;
-    status = mt_json_reader_next(&object->json, error);
+    enum mt_status status = mt_json_reader_next(&object->json, error);
     if (status != MT_OK)
         return status;
     *offset = object->json.offset;

@@ -82,12 +82,11 @@ static void take_digits(const char **at, const char *end, struct digits *digits,
 static bool take_exponent(const char **at, const char *end, int *scale)
 {
     uint64_t exponent;
-    bool is_negative;
 
     if (*at == end || (**at | 0x20) != 'e')
         return true;
     (*at)++;
-    is_negative = *at < end && **at == '-';
+    bool is_negative = *at < end && **at == '-';
     *at += *at < end && (**at == '-' || **at == '+');
     if (!mt_decimal_take(at, end, &exponent) || exponent > 1000)
         return false;
@@ -124,7 +123,6 @@ bool mt_row_decimal(struct mt_row_cell cell, int scale, uint64_t *value)
 bool mt_row_clock(struct mt_row_cell cell, bool *is_time_of_day, uint64_t *t_ns)
 {
     const char *at = cell.text, *end = at + cell.length;
-    struct mt_row_cell seconds;
     uint64_t hours, minutes;
 
     *is_time_of_day = memchr(cell.text, ':', cell.length) != NULL;
@@ -133,7 +131,7 @@ bool mt_row_clock(struct mt_row_cell cell, bool *is_time_of_day, uint64_t *t_ns)
     if (!mt_decimal_take(&at, end, &hours) || at == end || *at++ != ':' ||
         !mt_decimal_take(&at, end, &minutes) || at == end || *at++ != ':')
         return false;
-    seconds = (struct mt_row_cell){at, (size_t)(end - at), false};
+    struct mt_row_cell seconds = (struct mt_row_cell){at, (size_t)(end - at), false};
     if (hours > 23 || minutes > 59 || !mt_row_decimal(seconds, 9, t_ns) ||
         *t_ns >= 61 * NS_A_SECOND)
         return false;
@@ -156,13 +154,12 @@ struct frames {
 static size_t find_colon(const char *text, size_t length, size_t from, uint64_t *line)
 {
     size_t colon = length - 1;
-    const char *at;
 
     if (!from || text[length - 1] != ')')
         return 0;
     while (colon > from && text[colon] != ':')
         colon--;
-    at = text + colon + 1;
+    const char *at = text + colon + 1;
     if (colon <= from || !mt_decimal_take(&at, text + length - 1, line) ||
         at != text + length - 1 || *line > UINT32_MAX)
         return 0;

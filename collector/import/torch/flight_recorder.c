@@ -146,13 +146,13 @@ static enum mt_status too_much(struct mt_error *error, const char *why)
 static enum mt_status add_groups(struct dump *dump, struct mt_pickle_value root,
                                  struct mt_buf *lines, struct mt_error *error)
 {
-    const struct mt_pickle_value *groups = member(dump->pickle, root, "pg_config"), *pairs;
+    const struct mt_pickle_value *groups = member(dump->pickle, root, "pg_config");
     enum mt_status status = MT_OK;
     size_t count = 0;
 
     if (!groups || groups->kind != MT_PICKLE_DICT)
         return refuse(error, "not a dump of PyTorch's Flight Recorder: it has no pg_config");
-    pairs = mt_pickle_items(dump->pickle, *groups, &count);
+    const struct mt_pickle_value *pairs = mt_pickle_items(dump->pickle, *groups, &count);
     for (size_t i = 0; i + 1 < count && status == MT_OK && !lines->failed; i += 2) {
         status = add_group(dump, &pairs[i], lines);
         if (dump->text_bytes > MAX_TEXT_BYTES)

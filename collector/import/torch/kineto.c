@@ -239,11 +239,10 @@ static enum mt_status set_level(struct making *making, const struct mt_kineto_in
 static enum mt_status add_all_initial(struct making *making, struct mt_error *error)
 {
     uint64_t t_ns = making->profile.instants[0].t_ns;
-    enum mt_status status;
 
     if (making->mark_count)
         t_ns = mt_min_u64(t_ns, making->marks[0].t_ns);
-    status = add_lost(making, MT_KINETO_BEFORE, t_ns, error);
+    enum mt_status status = add_lost(making, MT_KINETO_BEFORE, t_ns, error);
     for (uint16_t i = 0; i < MT_KINETO_DEVICES && status == MT_OK; i++) {
         const struct mt_kineto_device *device = &making->totals.devices[i];
         const uint64_t rest_bytes = mt_sub_or_0_u64(device->start_bytes, device->initial_bytes);
@@ -361,14 +360,13 @@ static enum mt_status make_marks(struct making *making, const struct mt_map *sta
         const bool is_followed =
             range->start_ns < range->end_ns &&
             mt_map_get(starts, start_key(range->thread, range->end_ns)) != MT_MAP_NONE;
-        struct mark *mark;
 
         if (range->kind != MT_KINETO_ANNOTATION)
             continue;
         if (mt_grow(&making->marks, &making->mark_capacity, making->mark_count + 2,
                     sizeof *making->marks))
             return MT_ERR_MEMORY;
-        mark = &making->marks[making->mark_count];
+        struct mark *mark = &making->marks[making->mark_count];
         mark[0] =
             (struct mark){range->start_ns, STARTS, range->order, UINT64_MAX - range->end_ns, range};
         mark[1] = (struct mark){range->end_ns, is_followed ? ENDS_BEFORE : ENDS,

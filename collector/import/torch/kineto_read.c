@@ -146,11 +146,10 @@ static enum mt_status read_member(struct reading *reading, struct mt_error *erro
     struct mt_json_reader *json = &reading->json;
     struct row *row = &reading->row;
     size_t key = 0;
-    enum mt_status status;
 
     while (key < MT_ARRAY_LEN(keys) && !mt_json_reader_is(json, keys[key]))
         key++;
-    status = next(reading, error);
+    enum mt_status status = next(reading, error);
     if (status != MT_OK)
         return status;
     switch (key) {
@@ -289,7 +288,6 @@ static enum mt_status add_range(struct reading *reading)
 {
     struct mt_kineto *profile = reading->profile;
     const struct row *row = &reading->row;
-    struct mt_kineto_range *range;
     enum mt_kineto_kind kind;
     uint32_t thread, name;
 
@@ -304,7 +302,7 @@ static enum mt_status add_range(struct reading *reading)
         mt_grow(&profile->ranges, &profile->range_capacity, profile->range_count + 1,
                 sizeof *profile->ranges))
         return MT_ERR_MEMORY;
-    range = &profile->ranges[profile->range_count];
+    struct mt_kineto_range *range = &profile->ranges[profile->range_count];
     *range = (struct mt_kineto_range){(uint64_t)row->t_ns,
                                       (uint64_t)(row->t_ns + row->duration_ns),
                                       (uint32_t)profile->range_count,

@@ -37,13 +37,12 @@ static enum mt_status frame_of(struct walk *walk, const struct open_range *range
     const struct mt_strings *names = &walk->profile->names;
     struct mt_map *frames = &walk->frames[range->kind == MT_KINETO_PYTHON];
     uint32_t function, file = 0, line = 0;
-    enum mt_status status;
 
     *frame = mt_map_get(frames, range->name);
     if (*frame != MT_MAP_NONE)
         return MT_OK;
-    status = mt_symbols_string(walk->symbols, names->texts[range->name],
-                               names->lengths[range->name], &function);
+    enum mt_status status = mt_symbols_string(walk->symbols, names->texts[range->name],
+                                              names->lengths[range->name], &function);
     if (status == MT_OK && range->kind == MT_KINETO_PYTHON)
         status = mt_torch_split_frame(walk->symbols, &function, &file, &line);
     if (status == MT_OK)
@@ -146,7 +145,6 @@ static enum mt_status set_stacks(struct walk *walk)
 enum mt_status mt_kineto_set_stacks(struct mt_kineto *profile, struct mt_symbols *symbols)
 {
     struct walk *walk = calloc(1, sizeof *walk);
-    enum mt_status status;
 
     if (!walk)
         return MT_ERR_MEMORY;
@@ -155,7 +153,7 @@ enum mt_status mt_kineto_set_stacks(struct mt_kineto *profile, struct mt_symbols
     if (profile->range_count)
         qsort(profile->ranges, profile->range_count, sizeof *profile->ranges, by_thread_and_start);
     mt_kineto_sort(profile, by_thread_and_time);
-    status = set_stacks(walk);
+    enum mt_status status = set_stacks(walk);
     mt_map_release(&walk->frames[0]);
     mt_map_release(&walk->frames[1]);
     free(walk);

@@ -49,7 +49,7 @@ static bool follows(const struct mt_kineto_device *device, const struct mt_kinet
 static void order_equal_times(struct mt_kineto *profile, const struct mt_kineto_totals *totals,
                               size_t at)
 {
-    struct mt_kineto_instant *instants = profile->instants, found;
+    struct mt_kineto_instant *instants = profile->instants;
     const struct mt_kineto_device *device = &totals->devices[instants[at].device];
     const size_t end = mt_min_u64(profile->instant_count, at + EQUAL_TIMES);
     size_t i = at;
@@ -59,7 +59,7 @@ static void order_equal_times(struct mt_kineto *profile, const struct mt_kineto_
         i++;
     if (i == at || i == end || instants[i].t_ns != instants[at].t_ns)
         return;
-    found = instants[i];
+    struct mt_kineto_instant found = instants[i];
     memmove(&instants[at + 1], &instants[at], (i - at) * sizeof *instants);
     instants[at] = found;
 }
@@ -157,13 +157,12 @@ static enum mt_status find_start(struct mt_kineto_totals *totals, struct mt_kine
     const uint64_t bytes = mt_magnitude(instant->bytes);
     const uint32_t freed = mt_map_get(&totals->freed, key_of(instant->addr, instant->device));
     const bool fits = !device->has_start || bytes <= device->start_bytes - device->initial_bytes;
-    struct mt_kineto_gap *gap;
     struct mt_kineto_lost lost = {MT_KINETO_BEFORE, i};
 
     if (freed == MT_MAP_NONE && fits) {
         device->initial_bytes = mt_add_most_u64(device->initial_bytes, bytes);
     } else {
-        gap = find_gap(totals, device, bytes, freed);
+        struct mt_kineto_gap *gap = find_gap(totals, device, bytes, freed);
         if (!gap) {
             instant->is_odd = instant->is_left_out = true;
             return note_change(totals, i, 0);
@@ -220,10 +219,8 @@ enum mt_status mt_kineto_follow(struct mt_kineto *profile, struct mt_kineto_tota
         return MT_ERR_MEMORY;
     mt_kineto_sort(profile, by_time);
     for (uint32_t i = 0; i < profile->instant_count && status == MT_OK; i++) {
-        struct mt_kineto_instant *instant;
-
         order_equal_times(profile, totals, i);
-        instant = &profile->instants[i];
+        struct mt_kineto_instant *instant = &profile->instants[i];
         totals->devices[instant->device].is_used = true;
         if (instant->is_oom)
             continue;

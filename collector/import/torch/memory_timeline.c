@@ -245,14 +245,13 @@ static enum mt_status take_row(struct timeline *timeline, int64_t numbers[NUMBER
         timeline->pending != MT_MAP_NONE && numbers[ACTION] == INCREMENT_VERSION &&
         numbers[BYTES] > 0 && !why &&
         bytes_of(timeline->blocks[timeline->pending].key) == (uint64_t)numbers[BYTES];
-    bool is_early;
     enum mt_status status = is_second ? MT_OK : settle(timeline, error);
 
     if (why)
         mt_made_trace_skip(&timeline->made, timeline->offset, why);
     if (why || !numbers[BYTES] || status != MT_OK)
         return status;
-    is_early = numbers[ACTION] == PREEXISTING && numbers[T_NS] < 0 && !timeline->has_started;
+    bool is_early = numbers[ACTION] == PREEXISTING && numbers[T_NS] < 0 && !timeline->has_started;
     numbers[T_NS] = numbers[T_NS] > 0 ? numbers[T_NS] : 0;
     if (!is_early)
         status = start(timeline, (uint64_t)numbers[T_NS], error);

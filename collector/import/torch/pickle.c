@@ -111,11 +111,10 @@ static enum mt_status run_binfloat(struct mt_pickle *p)
     const unsigned char *bytes;
     enum mt_status status = mt_pickle_window_take(p, 8, &bytes);
     uint64_t bits = 0;
-    size_t i;
 
     if (status != MT_OK)
         return status;
-    for (i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++)
         bits = bits << 8 | bytes[i];
     return mt_machine_push(p, MT_PICKLE_FLOAT, bits);
 }
@@ -137,13 +136,12 @@ static enum mt_status run_text_number(struct mt_pickle *p, unsigned opcode)
     struct mt_pickle_value value;
     const unsigned char *line;
     size_t length;
-    bool sound;
     enum mt_status status = mt_pickle_window_line(p, &line, &length);
 
     if (status != MT_OK)
         return status;
-    sound = opcode == OP_FLOAT ? mt_pickle_parse_float(line, length, &value)
-                               : mt_pickle_parse_int(line, length, opcode == OP_INT, &value);
+    bool sound = opcode == OP_FLOAT ? mt_pickle_parse_float(line, length, &value)
+                                    : mt_pickle_parse_int(line, length, opcode == OP_INT, &value);
     return sound ? push_number(p, value) : mt_pickle_damaged(p, "not a number");
 }
 
@@ -152,13 +150,12 @@ static enum mt_status run_text_line(struct mt_pickle *p, unsigned opcode)
     struct mt_buf plain = {0};
     const unsigned char *line;
     size_t length;
-    bool sound;
     enum mt_status status = mt_pickle_window_line(p, &line, &length);
 
     if (status != MT_OK)
         return status;
-    sound = opcode == OP_STRING ? mt_pickle_unquote(line, length, &plain)
-                                : mt_pickle_unescape(line, length, &plain);
+    bool sound = opcode == OP_STRING ? mt_pickle_unquote(line, length, &plain)
+                                     : mt_pickle_unescape(line, length, &plain);
     if (plain.failed)
         status = mt_pickle_no_memory(p);
     else if (!sound)
@@ -362,9 +359,7 @@ static enum mt_status finish(struct mt_pickle *p, struct mt_pickle_value *root)
 
 static enum mt_status prepare(struct mt_pickle *p)
 {
-    size_t i;
-
-    for (i = 0; p->hooks && i < p->hooks->text_count; i++) {
+    for (size_t i = 0; p->hooks && i < p->hooks->text_count; i++) {
         const char *text = p->hooks->texts[i];
         uint32_t id;
         if (mt_strings_intern(&p->strings, text, strlen(text), &id) != MT_OK)
@@ -378,14 +373,13 @@ enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks
                               struct mt_error *error)
 {
     struct mt_pickle *p = calloc(1, sizeof *p);
-    enum mt_status status;
 
     if (!p)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     p->feed = feed;
     p->hooks = hooks;
     p->error = error;
-    status = prepare(p);
+    enum mt_status status = prepare(p);
     if (status == MT_OK)
         status = run(p);
     if (status == MT_END)
@@ -401,11 +395,9 @@ enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks
 
 void mt_pickle_free(struct mt_pickle *p)
 {
-    uint32_t i;
-
     if (!p)
         return;
-    for (i = 0; i < p->object_count; i++)
+    for (uint32_t i = 0; i < p->object_count; i++)
         if (!p->objects[i].forwarded)
             free(p->objects[i].as.items);
     free(p->objects);
@@ -423,12 +415,10 @@ void mt_pickle_free(struct mt_pickle *p)
 const struct mt_pickle_value *mt_pickle_items(const struct mt_pickle *p,
                                               struct mt_pickle_value value, size_t *count)
 {
-    const struct mt_pickle_object *object;
-
     *count = 0;
     if (value.kind < MT_PICKLE_LIST || value.kind > MT_PICKLE_DICT)
         return NULL;
-    object = &p->objects[value.bits];
+    const struct mt_pickle_object *object = &p->objects[value.bits];
     if (object->forwarded)
         return NULL;
     *count = object->count;

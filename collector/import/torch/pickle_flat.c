@@ -124,12 +124,11 @@ static enum mt_status take_text(struct mt_pickle *p, struct flat *flat, size_t h
                                 size_t length, struct mt_pickle_value *value, bool *sound)
 {
     uint32_t id, slot;
-    enum mt_status status;
 
     *sound = length <= UINT8_MAX;
     if (!*sound)
         return MT_OK;
-    status = mt_machine_intern(p, flat->at + header, length, &id);
+    enum mt_status status = mt_machine_intern(p, flat->at + header, length, &id);
     flat->at += header + length;
     *value = (struct mt_pickle_value){id, MT_PICKLE_TEXT, 0};
     *sound = take_slot(p, flat, &slot);
@@ -174,11 +173,10 @@ static inline bool take_next_list(struct mt_pickle *p, struct flat *flat,
                                   struct mt_pickle_value *value)
 {
     struct mt_known_lists *known = p->known_lists;
-    uint32_t next;
 
     if (!known)
         return false;
-    next = known->next[known->history];
+    uint32_t next = known->next[known->history];
     if (!is_known_list(known, next, flat->at))
         return false;
     note_list(known, next);
@@ -243,22 +241,21 @@ static struct mt_known_lists *lists_of(struct mt_pickle *p)
 static enum mt_status take_other_list(struct mt_pickle *p, struct flat *flat,
                                       struct mt_pickle_value *value, bool *sound)
 {
-    struct mt_known_lists *known;
     const unsigned char *begin = flat->at;
-    enum mt_status status;
-    size_t count, length;
+    size_t count;
     uint32_t place = 0;
 
     *sound = take_items(p, flat, &count);
     if (!*sound)
         return MT_OK;
-    length = (size_t)(flat->at - begin);
-    known = length ? lists_of(p) : NULL;
+    size_t length = (size_t)(flat->at - begin);
+    struct mt_known_lists *known = length ? lists_of(p) : NULL;
     if (known && find_list(known, begin, length, &place)) {
         *value = known->lists[place].value;
         return MT_OK;
     }
-    status = p->hooks->complete(p->hooks->context, p, p->flat_list, count, value, p->error);
+    enum mt_status status =
+        p->hooks->complete(p->hooks->context, p, p->flat_list, count, value, p->error);
     *sound = value->kind == MT_PICKLE_HOST;
     if (known && *sound && p->hooks->interchangeable >> value->host & 1) {
         know_list(known, &known->lists[place], begin, length);
@@ -291,11 +288,10 @@ static enum mt_status take_pair(struct mt_pickle *p, struct flat *flat,
     struct mt_pickle_value items[2] = {{flat->at[1], MT_PICKLE_INT, 0},
                                        {flat->at[3], MT_PICKLE_INT, 0}};
     uint32_t slot;
-    enum mt_status status;
 
     flat->at += 5;
     *value = (struct mt_pickle_value){0, MT_PICKLE_TUPLE, 0};
-    status = p->hooks->complete(p->hooks->context, p, items, 2, value, p->error);
+    enum mt_status status = p->hooks->complete(p->hooks->context, p, items, 2, value, p->error);
     *sound = value->kind == MT_PICKLE_HOST && take_slot(p, flat, &slot);
     if (*sound && slot != MT_PICKLE_NO_SLOT)
         p->memo[slot] = mt_memo_word(*value);
@@ -453,14 +449,13 @@ static size_t take_usual_fields(struct mt_pickle *p, struct flat *flat, size_t f
 static enum mt_status take_field(struct mt_pickle *p, struct flat *flat, size_t field, bool *sound)
 {
     struct flat begin = *flat;
-    enum mt_status status;
 
     *sound =
         field < MT_FLAT_FIELDS && flat->at < p->end - MAX_FIELD_BYTES && take_key(p, flat, field);
     if (!*sound)
         return MT_OK;
     p->flat_fields[field].length = 0;
-    status = take_value(p, flat, field, sound);
+    enum mt_status status = take_value(p, flat, field, sound);
     if (status == MT_OK && *sound)
         learn_field(p, field, begin.at, (size_t)(flat->at - begin.at),
                     flat->memo_count > begin.memo_count);
@@ -503,12 +498,11 @@ enum mt_status mt_flat_dictionary(struct mt_pickle *p, bool *done)
     bool sound = true;
     size_t count = 0;
     uint32_t slot;
-    enum mt_status status;
 
     *done = false;
     if (p->end - p->at < MT_PICKLE_MARGIN)
         return MT_OK;
-    status = make_room(p);
+    enum mt_status status = make_room(p);
     if (status != MT_OK || !take_slot(p, &flat, &slot) || *flat.at != OP_MARK)
         return status;
     flat.at++;

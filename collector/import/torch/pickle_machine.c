@@ -42,12 +42,11 @@ enum mt_status mt_pickle_window_fill(struct mt_pickle *p, size_t count)
 static enum mt_status pass(struct mt_pickle *p, uint64_t length, bool gather)
 {
     while (length) {
-        size_t piece;
         enum mt_status status = mt_pickle_window_fill(p, 1);
 
         if (status != MT_OK)
             return status;
-        piece = (size_t)mt_min_u64(length, (uint64_t)(p->end - p->at));
+        size_t piece = (size_t)mt_min_u64(length, (uint64_t)(p->end - p->at));
         if (!piece)
             return cut(p);
         if (gather) {
@@ -64,12 +63,10 @@ static enum mt_status pass(struct mt_pickle *p, uint64_t length, bool gather)
 enum mt_status mt_pickle_window_take_far(struct mt_pickle *p, uint64_t length,
                                          const unsigned char **bytes)
 {
-    enum mt_status status;
-
     if (p->feed_ended)
         return cut(p);
     mt_buf_reset(&p->scratch);
-    status = pass(p, length, true);
+    enum mt_status status = pass(p, length, true);
     *bytes = (const unsigned char *)p->scratch.data;
     return status;
 }
@@ -84,16 +81,14 @@ enum mt_status mt_pickle_window_line(struct mt_pickle *p, const unsigned char **
 {
     mt_buf_reset(&p->scratch);
     for (;;) {
-        const unsigned char *newline;
-        size_t left;
         enum mt_status status = mt_pickle_window_fill(p, 1);
 
         if (status != MT_OK)
             return status;
-        left = (size_t)(p->end - p->at);
+        size_t left = (size_t)(p->end - p->at);
         if (!left)
             return cut(p);
-        newline = memchr(p->at, '\n', left);
+        const unsigned char *newline = memchr(p->at, '\n', left);
         mt_buf_add(&p->scratch, p->at, newline ? (size_t)(newline - p->at) : left);
         if (p->scratch.failed)
             return mt_pickle_no_memory(p);
@@ -216,20 +211,18 @@ static enum mt_status make_slot(struct mt_pickle *p, uint64_t slot)
 
 enum mt_status mt_machine_put(struct mt_pickle *p, uint64_t slot)
 {
-    struct mt_pickle_value value;
     enum mt_status status = MT_OK;
-    uint64_t word;
 
     if (!p->depth)
         return mt_pickle_damaged(p, "nothing on the stack to memoize");
-    value = p->stack[p->depth - 1];
+    struct mt_pickle_value value = p->stack[p->depth - 1];
     if (slot >= p->memo_count)
         status = make_slot(p, slot);
     else
         mt_flat_forget(p);
     if (status != MT_OK)
         return status;
-    word = mt_memo_word(value);
+    uint64_t word = mt_memo_word(value);
     if (!fits_memo_word(value) && (status = box(p, value, &word)) != MT_OK)
         return status;
     p->memo[slot] = word;
@@ -271,22 +264,18 @@ static enum mt_status push_value(struct mt_pickle *p, struct mt_pickle_value val
 
 enum mt_status mt_machine_get(struct mt_pickle *p, uint64_t slot)
 {
-    struct mt_pickle_value value;
-
     if (slot >= p->memo_count || p->memo[slot] == MT_PICKLE_EMPTY_SLOT)
         return mt_pickle_damaged(p, "memo index was never set");
-    value = unpack(p, p->memo[slot]);
+    struct mt_pickle_value value = unpack(p, p->memo[slot]);
     share(p, &value);
     return push_value(p, value);
 }
 
 enum mt_status mt_machine_dup(struct mt_pickle *p)
 {
-    struct mt_pickle_value value;
-
     if (!p->depth)
         return mt_pickle_damaged(p, "nothing on the stack to duplicate");
-    value = p->stack[p->depth - 1];
+    struct mt_pickle_value value = p->stack[p->depth - 1];
     share(p, &value);
     return push_value(p, value);
 }
@@ -307,17 +296,16 @@ static enum mt_status intern(struct mt_pickle *p, const unsigned char *bytes, si
 static enum mt_status intern_short(struct mt_pickle *p, const unsigned char *bytes, size_t length,
                                    uint32_t *id)
 {
-    struct mt_recent_text *recent;
     uint64_t word = 0;
-    enum mt_status status;
 
     memcpy(&word, bytes, length);
-    recent = &p->recent_texts[(mt_hash_u64(word) + length) % MT_ARRAY_LEN(p->recent_texts)];
+    struct mt_recent_text *recent =
+        &p->recent_texts[(mt_hash_u64(word) + length) % MT_ARRAY_LEN(p->recent_texts)];
     if (recent->word == word && recent->length_plus_1 == length + 1) {
         *id = recent->id;
         return MT_OK;
     }
-    status = intern(p, bytes, length, id);
+    enum mt_status status = intern(p, bytes, length, id);
     if (status == MT_OK)
         *recent = (struct mt_recent_text){word, *id, (uint32_t)length + 1};
     return status;
@@ -340,24 +328,22 @@ enum mt_status mt_machine_text(struct mt_pickle *p, uint8_t kind, const unsigned
 
 static enum mt_status new_object(struct mt_pickle *p, uint8_t kind, uint32_t *index)
 {
-    struct mt_pickle_object *object;
-
     if (p->unused_count) {
         *index = p->unused[--p->unused_count];
     } else {
         size_t capacity = p->object_capacity;
-        enum mt_status status;
 
         if (p->object_count == UINT32_MAX / 2)
             return mt_fail(p->error, MT_ERR_UNSUPPORTED, p->opcode_offset, "too many containers");
-        status = grow(p, &p->objects, &capacity, (size_t)p->object_count + 1, sizeof *p->objects);
+        enum mt_status status =
+            grow(p, &p->objects, &capacity, (size_t)p->object_count + 1, sizeof *p->objects);
         if (status != MT_OK)
             return status;
         p->object_capacity = (uint32_t)capacity;
         *index = p->object_count++;
         memset(&p->objects[*index], 0, sizeof *p->objects);
     }
-    object = &p->objects[*index];
+    struct mt_pickle_object *object = &p->objects[*index];
     object->count = 0;
     object->memo_slot = MT_PICKLE_NO_SLOT;
     object->kind = kind;
@@ -445,19 +431,17 @@ static enum mt_status replace_object(struct mt_pickle *p, uint32_t index,
 
 enum mt_status mt_machine_complete(struct mt_pickle *p, struct mt_pickle_value *value)
 {
-    struct mt_pickle_object *object;
     uint32_t index = (uint32_t)value->bits;
-    enum mt_status status;
 
     if (!mt_is_container(*value))
         return MT_OK;
-    object = &p->objects[index];
+    struct mt_pickle_object *object = &p->objects[index];
     if (object->forwarded)
         *value = object->as.forward;
     if (object->forwarded || object->complete)
         return MT_OK;
     object->complete = true;
-    status = call_hook(p, object->as.items, object->count, value);
+    enum mt_status status = call_hook(p, object->as.items, object->count, value);
     if (status != MT_OK || value->kind != MT_PICKLE_HOST)
         return status;
     return replace_object(p, index, *value);
@@ -466,9 +450,8 @@ enum mt_status mt_machine_complete(struct mt_pickle *p, struct mt_pickle_value *
 static enum mt_status complete_all(struct mt_pickle *p, size_t first)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = first; i < p->depth && status == MT_OK; i++)
+    for (size_t i = first; i < p->depth && status == MT_OK; i++)
         if (mt_is_container(p->stack[i]))
             status = mt_machine_complete(p, &p->stack[i]);
     return status;
@@ -476,11 +459,9 @@ static enum mt_status complete_all(struct mt_pickle *p, size_t first)
 
 static enum mt_status check_pairs(struct mt_pickle *p, size_t first)
 {
-    size_t i;
-
     if ((p->depth - first) % 2)
         return mt_pickle_damaged(p, "a dictionary key without a value");
-    for (i = first; i < p->depth; i += 2) {
+    for (size_t i = first; i < p->depth; i += 2) {
         uint8_t kind = p->stack[i].kind;
         if (kind == MT_PICKLE_LIST || kind == MT_PICKLE_DICT || kind == MT_PICKLE_SET)
             return mt_pickle_damaged(p, "a dictionary key that is a container");
@@ -522,9 +503,9 @@ static enum mt_status extend_at_once(struct mt_pickle *p, size_t first, bool *do
 {
     struct mt_pickle_value *target = &p->stack[first - 1], value = *target;
     uint32_t index = (uint32_t)value.bits;
-    enum mt_status status;
+    enum mt_status status =
+        call_hook(p, p->stack ? p->stack + first : NULL, p->depth - first, &value);
 
-    status = call_hook(p, p->stack ? p->stack + first : NULL, p->depth - first, &value);
     *done = status == MT_OK && value.kind == MT_PICKLE_HOST;
     if (!*done)
         return status;
@@ -538,12 +519,11 @@ static enum mt_status append_at_once(struct mt_pickle *p, size_t first, bool *do
 {
     struct mt_pickle_value *target = &p->stack[first - 1], value = *target;
     bool fresh = value.kind == MT_PICKLE_LIST;
-    enum mt_status status;
 
     if (fresh && (p->objects[value.bits].count || p->objects[value.bits].complete))
         return MT_OK;
-    status = p->hooks->append(p->hooks->context, p, p->stack + first, p->depth - first, &value,
-                              done, p->error);
+    enum mt_status status = p->hooks->append(p->hooks->context, p, p->stack + first,
+                                             p->depth - first, &value, done, p->error);
     if (status != MT_OK || !*done)
         return status;
     p->depth = first;
@@ -558,7 +538,6 @@ enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first
     struct mt_pickle_value *target = &p->stack[first - 1];
     size_t count = p->depth - first;
     enum mt_status status = complete_all(p, first);
-    struct mt_pickle_object *object;
     bool done = false;
 
     if (status == MT_OK && kind == MT_PICKLE_DICT)
@@ -573,7 +552,7 @@ enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first
         return mt_pickle_damaged(p, "changes a container that is already in use");
     if (target->kind != kind)
         return mt_pickle_damaged(p, "adds items to an object that cannot hold them");
-    object = &p->objects[target->bits];
+    struct mt_pickle_object *object = &p->objects[target->bits];
     if (whole && kind == MT_PICKLE_DICT && !object->count && !object->complete &&
         count < BATCH_ITEMS && p->hooks && !p->hooks->no_short_cuts)
         status = extend_at_once(p, first, &done);

@@ -5,11 +5,9 @@
 /* Reads digits into *magnitude. Sets *big if they exceed 64 bits. */
 static bool parse_digits(const unsigned char *text, size_t length, uint64_t *magnitude, bool *big)
 {
-    size_t i;
-
     *magnitude = 0;
     *big = false;
-    for (i = 0; i < length; i++) {
+    for (size_t i = 0; i < length; i++) {
         uint64_t digit = (uint64_t)text[i] - '0';
         if (digit > 9)
             return false;
@@ -33,7 +31,7 @@ static struct mt_pickle_value signed_value(uint64_t magnitude, bool negative, bo
 bool mt_pickle_parse_int(const unsigned char *text, size_t length, bool true_false,
                          struct mt_pickle_value *value)
 {
-    bool negative, big;
+    bool big;
     uint64_t magnitude;
 
     if (true_false && length == 2 && text[0] == '0' && (text[1] == '0' || text[1] == '1')) {
@@ -42,7 +40,7 @@ bool mt_pickle_parse_int(const unsigned char *text, size_t length, bool true_fal
     }
     if (length && text[length - 1] == 'L')
         length--;
-    negative = length && text[0] == '-';
+    bool negative = length && text[0] == '-';
     if (!parse_digits(text + negative, length - negative, &magnitude, &big))
         return false;
     *value = signed_value(magnitude, negative, big);
@@ -125,13 +123,12 @@ struct mt_pickle_value mt_pickle_long(const unsigned char *bytes, size_t length)
     bool negative = length && bytes[length - 1] >= 0x80;
     unsigned char filler = negative ? 0xff : 0;
     struct mt_pickle_value value = {negative ? UINT64_MAX : 0, MT_PICKLE_INT, 0};
-    size_t i;
 
     while (length > 8 && bytes[length - 1] == filler)
         length--;
     if (length > 8)
         return (struct mt_pickle_value){0, MT_PICKLE_BIG, 0};
-    for (i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++)
         value.bits = (value.bits & ~((uint64_t)0xff << 8 * i)) | (uint64_t)bytes[i] << 8 * i;
     if (!negative && value.bits > INT64_MAX)
         value.kind = MT_PICKLE_UINT;
@@ -150,12 +147,10 @@ static int hex_digit(unsigned char c)
 
 static bool parse_hex(const unsigned char *text, size_t length, size_t digits, uint32_t *code)
 {
-    size_t i;
-
     *code = 0;
     if (length < digits)
         return false;
-    for (i = 0; i < digits; i++) {
+    for (size_t i = 0; i < digits; i++) {
         int digit = hex_digit(text[i]);
         if (digit < 0)
             return false;
@@ -169,13 +164,12 @@ static bool parse_hex(const unsigned char *text, size_t length, size_t digits, u
 static size_t unquote_escape(const unsigned char *text, size_t length, struct mt_buf *out)
 {
     static const char from[] = "\\'\"nrtabfv", to[] = "\\'\"\n\r\t\a\b\f\v";
-    const char *simple;
     uint32_t code = 0;
     size_t i;
 
     if (!length)
         return 0;
-    simple = text[0] ? strchr(from, text[0]) : NULL;
+    const char *simple = text[0] ? strchr(from, text[0]) : NULL;
     if (simple) {
         mt_buf_add_char(out, to[simple - from]);
         return 1;
@@ -193,11 +187,9 @@ static size_t unquote_escape(const unsigned char *text, size_t length, struct mt
 
 bool mt_pickle_unquote(const unsigned char *text, size_t length, struct mt_buf *out)
 {
-    size_t i;
-
     if (length < 2 || text[0] != text[length - 1] || (text[0] != '\'' && text[0] != '"'))
         return false;
-    for (i = 1; i < length - 1; i++) {
+    for (size_t i = 1; i < length - 1; i++) {
         size_t taken = 0;
         if (text[i] == '\\')
             taken = unquote_escape(text + i + 1, length - 2 - i, out);

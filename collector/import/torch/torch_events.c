@@ -66,9 +66,8 @@ static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_
 {
     struct walk walk = {.alive = 0};
     enum mt_status status = MT_OK;
-    size_t i, j;
 
-    for (i = 0; i < device->count && !status; i++) {
+    for (size_t i = 0; i < device->count && !status; i++) {
         const struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
 
         if (entry->kind == MT_EVENT_ALLOC)
@@ -76,10 +75,10 @@ static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_
         else if (entry->kind == given)
             status = give(&walk, entry->addr);
     }
-    for (i = 0; i < device->segment_count && !status; i++) {
+    for (size_t i = 0; i < device->segment_count && !status; i++) {
         const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
 
-        for (j = 0; j < segment->block_count && !status; j++) {
+        for (size_t j = 0; j < segment->block_count && !status; j++) {
             const struct mt_torch_block *block = &torch->records.blocks[segment->first_block + j];
             if (block->state != MT_TORCH_INACTIVE)
                 status = account(&walk, block->addr);
@@ -98,9 +97,8 @@ static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torc
 {
     struct walk walk = {.alive = 0};
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; i < device->count && !status; i++) {
+    for (size_t i = 0; i < device->count && !status; i++) {
         const struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
 
         if (entry->kind == MT_EVENT_SEGMENT_ALLOC)
@@ -108,7 +106,7 @@ static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torc
         else if (entry->kind == MT_EVENT_SEGMENT_FREE)
             status = give(&walk, entry->addr);
     }
-    for (i = 0; i < device->segment_count && !status; i++) {
+    for (size_t i = 0; i < device->segment_count && !status; i++) {
         const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
 
         if (segment->expandable)
@@ -128,12 +126,11 @@ static enum mt_status add_waiting(const struct mt_torch *torch,
                                   const struct mt_torch_device *device, struct mt_map *waiting)
 {
     enum mt_status status = MT_OK;
-    size_t i, j;
 
-    for (i = 0; i < device->segment_count; i++) {
+    for (size_t i = 0; i < device->segment_count; i++) {
         const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
 
-        for (j = 0; j < segment->block_count && !status; j++) {
+        for (size_t j = 0; j < segment->block_count && !status; j++) {
             const struct mt_torch_block *block = &torch->records.blocks[segment->first_block + j];
             if (block->state == MT_TORCH_PENDING)
                 status = mt_map_set(waiting, block->addr, ALIVE);
@@ -218,7 +215,6 @@ enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bo
 {
     const struct mt_torch_device *d = &torch->devices[device];
     uint8_t end_kind = mt_torch_end_kind(torch, device);
-    enum mt_status status;
 
     if (torch->is_profile)
         return MT_OK;
@@ -229,7 +225,7 @@ enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bo
         torch->missing[MT_EVENT_FREE_COMPLETED] += d->of_kind[MT_EVENT_FREE_REQUESTED];
     if (d->complete || !d->count || !torch->has_segments)
         return MT_OK;
-    status = walk_blocks(torch, d, end_kind);
+    enum mt_status status = walk_blocks(torch, d, end_kind);
     return status ? status : walk_segments(torch, d, starts_empty);
 }
 
@@ -377,9 +373,8 @@ static const struct mt_torch_entry *head_of(const struct mt_torch *torch, uint32
 static const struct mt_torch_entry *earliest_entry(const struct mt_torch *torch, uint32_t *device)
 {
     const struct mt_torch_entry *earliest = NULL;
-    uint32_t i;
 
-    for (i = 0; i < mt_torch_lanes(torch); i++) {
+    for (uint32_t i = 0; i < mt_torch_lanes(torch); i++) {
         const struct mt_torch_entry *head = head_of(torch, i);
         if (head && (!earliest || head->time_us < earliest->time_us)) {
             earliest = head;
@@ -455,7 +450,6 @@ static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *ent
 static bool next_event(struct mt_torch *torch, struct mt_event *event)
 {
     const struct mt_torch_annotation *annotation = NULL;
-    const struct mt_torch_entry *entry;
     uint32_t device = 0;
 
     for (;;) {
@@ -464,7 +458,7 @@ static bool next_event(struct mt_torch *torch, struct mt_event *event)
             torch->next_annotation++;
         if (torch->next_annotation < torch->annotation_count)
             annotation = &torch->annotations[torch->next_annotation];
-        entry = earliest_entry(torch, &device);
+        const struct mt_torch_entry *entry = earliest_entry(torch, &device);
         if (annotation && annotation_is_next(annotation, entry)) {
             torch->next_annotation++;
             *event = annotation_event(torch, annotation);
@@ -481,11 +475,10 @@ static bool next_event(struct mt_torch *torch, struct mt_event *event)
 static uint64_t others_begin_us(const struct mt_torch *torch, uint32_t device)
 {
     uint64_t begin_us = UINT64_MAX;
-    uint32_t i;
 
     if (torch->next_annotation < torch->annotation_count)
         begin_us = torch->annotations[torch->next_annotation].time_us;
-    for (i = 0; i < mt_torch_lanes(torch); i++) {
+    for (uint32_t i = 0; i < mt_torch_lanes(torch); i++) {
         const struct mt_torch_entry *head = i == device ? NULL : head_of(torch, i);
         if (head)
             begin_us = mt_min_u64(begin_us, head->time_us);
@@ -497,20 +490,18 @@ static uint64_t others_begin_us(const struct mt_torch *torch, uint32_t device)
  * events as next_event. */
 static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
 {
-    const struct mt_torch_device *d;
-    const struct mt_torch_entry *entries;
-    uint64_t before_us, seq = torch->next_seq;
-    size_t i, count = 0;
+    uint64_t seq = torch->next_seq;
+    size_t count = 0;
     uint32_t device = 0;
 
     if (!earliest_entry(torch, &device))
         return 0;
     if (mt_torch_is_host(torch, device))
         return 0;
-    d = &torch->devices[device];
-    entries = torch->records.entries + d->first;
-    before_us = others_begin_us(torch, device);
-    i = torch->next_entry[device];
+    const struct mt_torch_device *d = &torch->devices[device];
+    const struct mt_torch_entry *entries = torch->records.entries + d->first;
+    uint64_t before_us = others_begin_us(torch, device);
+    size_t i = torch->next_entry[device];
     while (count < room && i < d->count && entries[i].time_us < before_us &&
            entries[i].kind >= MT_EVENT_ALLOC && entries[i].kind <= MT_EVENT_OOM &&
            !begins_flush(&entries[i]))
@@ -550,10 +541,9 @@ enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *ba
                              struct mt_error *error)
 {
     struct mt_torch *torch = (struct mt_torch *)source;
-    size_t count;
 
     (void)error;
-    count = next_initial(torch, torch->batch, MT_TORCH_BATCH_EVENTS);
+    size_t count = next_initial(torch, torch->batch, MT_TORCH_BATCH_EVENTS);
     while (count < MT_TORCH_BATCH_EVENTS) {
         count += next_entries(torch, torch->batch + count, MT_TORCH_BATCH_EVENTS - count);
         if (count == MT_TORCH_BATCH_EVENTS || !next_event(torch, &torch->batch[count]))

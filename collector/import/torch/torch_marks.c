@@ -49,10 +49,9 @@ enum mt_status mt_torch_match_phases(struct mt_torch_annotation *annotations, si
 {
     struct matcher matcher;
     enum mt_status status = matcher_init(&matcher, count);
-    size_t i;
 
     *unmatched = 0;
-    for (i = 0; i < count && status == MT_OK; i++) {
+    for (size_t i = 0; i < count && status == MT_OK; i++) {
         status = match_one(&matcher, (uint32_t)i, annotations[i].name, annotations[i].end,
                            &annotations[i].matched);
         *unmatched += !annotations[i].matched;
@@ -64,9 +63,9 @@ enum mt_status mt_torch_match_phases(struct mt_torch_annotation *annotations, si
 static size_t count_user_defined(const struct mt_torch *torch, uint32_t device)
 {
     const struct mt_torch_device *d = &torch->devices[device];
-    size_t i, count = 0;
+    size_t count = 0;
 
-    for (i = 0; i < d->count; i++)
+    for (size_t i = 0; i < d->count; i++)
         count += torch->records.entries[d->first + i].kind == MT_TORCH_USER_DEFINED;
     return count;
 }
@@ -93,10 +92,9 @@ static enum mt_status convert_user_defined(struct mt_torch *torch, struct matche
 {
     enum mt_status status = MT_OK;
     uint32_t index = 0, name;
-    size_t i;
     bool end;
 
-    for (i = 0; i < device->count && status == MT_OK; i++) {
+    for (size_t i = 0; i < device->count && status == MT_OK; i++) {
         struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
         bool matched = false;
 
@@ -116,12 +114,11 @@ static enum mt_status convert_user_defined(struct mt_torch *torch, struct matche
 enum mt_status mt_torch_inline_phases(struct mt_torch *torch, size_t *unmatched)
 {
     size_t most = 0;
-    uint32_t device, chosen = 0;
+    uint32_t chosen = 0;
     struct matcher matcher;
-    enum mt_status status;
 
     *unmatched = 0;
-    for (device = 0; device < torch->device_count; device++) {
+    for (uint32_t device = 0; device < torch->device_count; device++) {
         size_t count = count_user_defined(torch, device);
         if (count > most) {
             most = count;
@@ -130,8 +127,8 @@ enum mt_status mt_torch_inline_phases(struct mt_torch *torch, size_t *unmatched)
     }
     if (!most)
         return MT_OK;
-    status = matcher_init(&matcher, most);
-    for (device = 0; device < torch->device_count && status == MT_OK; device++)
+    enum mt_status status = matcher_init(&matcher, most);
+    for (uint32_t device = 0; device < torch->device_count && status == MT_OK; device++)
         status = convert_user_defined(torch, &matcher, &torch->devices[device],
                                       device == chosen && !torch->annotation_count, unmatched);
     matcher_release(&matcher);
@@ -195,9 +192,7 @@ static void find_empty_cache(struct mt_torch *torch, const struct mt_torch_devic
 
 void mt_torch_find_empty_cache(struct mt_torch *torch)
 {
-    uint32_t device;
-
-    for (device = 0; device < torch->device_count; device++)
+    for (uint32_t device = 0; device < torch->device_count; device++)
         if (torch->devices[device].count)
             find_empty_cache(torch, &torch->devices[device]);
 }
@@ -228,15 +223,13 @@ static void find_since(struct mt_torch *torch, const struct mt_torch_device *dev
                        struct pool_range *ranges, size_t count)
 {
     const struct mt_torch_entry *entries = torch->records.entries + device->first;
-    size_t i;
 
-    for (i = 0; i < device->count; i++) {
-        struct pool_range *range;
+    for (size_t i = 0; i < device->count; i++) {
         bool made = entries[i].kind == MT_EVENT_SEGMENT_ALLOC;
 
         if (!made && entries[i].kind != MT_EVENT_SEGMENT_FREE)
             continue;
-        range = find_range(ranges, count, entries[i].addr);
+        struct pool_range *range = find_range(ranges, count, entries[i].addr);
         if (range)
             range->since = made && !range->expandable ? i : i + 1;
     }
@@ -246,15 +239,12 @@ static void apply_pools(struct mt_torch *torch, const struct mt_torch_device *de
                         struct pool_range *ranges, size_t count)
 {
     struct mt_torch_entry *entries = torch->records.entries + device->first;
-    size_t i;
 
-    for (i = 0; i < device->count; i++) {
-        struct pool_range *range;
-
+    for (size_t i = 0; i < device->count; i++) {
         if (!is_memory(&entries[i]) || entries[i].kind == MT_EVENT_OOM ||
             (entries[i].flags & MT_TORCH_HAS_POOL))
             continue;
-        range = find_range(ranges, count, entries[i].addr);
+        struct pool_range *range = find_range(ranges, count, entries[i].addr);
         if (range && i >= range->since)
             entries[i].pool = range->pool;
     }
@@ -263,9 +253,9 @@ static void apply_pools(struct mt_torch *torch, const struct mt_torch_device *de
 static size_t private_ranges(const struct mt_torch *torch, const struct mt_torch_device *device,
                              struct pool_range *ranges)
 {
-    size_t i, count = 0;
+    size_t count = 0;
 
-    for (i = 0; i < device->segment_count; i++) {
+    for (size_t i = 0; i < device->segment_count; i++) {
         const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
         if (segment->pool)
             ranges[count++] =
@@ -278,11 +268,10 @@ static size_t private_ranges(const struct mt_torch *torch, const struct mt_torch
 enum mt_status mt_torch_route_pools(struct mt_torch *torch)
 {
     struct pool_range *ranges = malloc((torch->segment_count + 1) * sizeof *ranges);
-    uint32_t device;
 
     if (!ranges)
         return MT_ERR_MEMORY;
-    for (device = 0; device < torch->device_count; device++) {
+    for (uint32_t device = 0; device < torch->device_count; device++) {
         const struct mt_torch_device *d = &torch->devices[device];
         size_t count = private_ranges(torch, d, ranges);
         if (!count || !d->count)

@@ -88,10 +88,10 @@ static void add_name(const struct mt_torch_unused *unused, const struct mt_pickl
                      struct mt_buf *out)
 {
     const struct mt_pickle_value key = {.bits = unused->text, .kind = MT_PICKLE_TEXT};
-    size_t length, i;
+    size_t length;
     const char *name = mt_pickle_text(pickle, key, &length);
 
-    for (i = 0; i < length && i < MAX_NAME_BYTES; i++) /* no line breaks within a line */
+    for (size_t i = 0; i < length && i < MAX_NAME_BYTES; i++) /* no line breaks within a line */
         mt_buf_add_char(out, (unsigned char)name[i] < ' ' ? ' ' : name[i]);
 }
 
@@ -101,12 +101,11 @@ void mt_torch_add_unused(const struct mt_torch_records *r, const struct mt_pickl
     static const char *const records[] = {"snapshot", "entry", "segment",
                                           "block",    "frame", "annotation"};
     _Static_assert(MT_ARRAY_LEN(records) == MT_TORCH_RECORD_COUNT, "one name for each");
-    size_t i, of;
 
-    for (of = 0; of < MT_TORCH_RECORD_COUNT; of++) {
+    for (size_t of = 0; of < MT_TORCH_RECORD_COUNT; of++) {
         bool first = true;
 
-        for (i = 0; i < r->unused_count; i++) {
+        for (size_t i = 0; i < r->unused_count; i++) {
             if (r->unused[i].of != of)
                 continue;
             if (first)
@@ -171,7 +170,6 @@ bool mt_source_line_last(const char *text, struct mt_source_line *found)
 enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pickle,
                                const struct mt_pickle_value *value, uint32_t *id)
 {
-    const char *text;
     size_t length;
     enum mt_status status;
 
@@ -186,7 +184,7 @@ enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pic
             return status;
     }
     if (!r->string_ids[value->bits]) {
-        text = mt_pickle_text(pickle, *value, &length);
+        const char *text = mt_pickle_text(pickle, *value, &length);
         status = mt_symbols_string(r->symbols, text, length, id);
         if (status != MT_OK)
             return status;
@@ -200,9 +198,8 @@ enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pic
 static bool built_in_name(char *name)
 {
     static const char *const kinds[] = {"<built-in method ", "<built-in function "};
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(kinds); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(kinds); i++) {
         size_t length = strlen(kinds[i]);
         if (strncmp(name, kinds[i], length) == 0) {
             memmove(name, name + length, strlen(name + length) + 1);
@@ -230,19 +227,18 @@ static char *line_of(char *name, char **close)
 enum mt_status mt_torch_split_frame(struct mt_symbols *symbols, uint32_t *function, uint32_t *file,
                                     uint32_t *line)
 {
-    char name[1024], *close, *digit;
-    enum mt_status status;
+    char name[1024], *close;
 
     *file = 0;
     if (strlen(mt_symbols_text(symbols, *function)) >= sizeof name)
         return MT_OK;
     strcpy(name, mt_symbols_text(symbols, *function));
-    digit = line_of(name, &close);
+    char *digit = line_of(name, &close);
     if (!digit)
         return built_in_name(name) ? mt_symbols_string(symbols, name, strlen(name), function)
                                    : MT_OK;
     *line = (uint32_t)strtoul(digit, NULL, 10);
-    status = mt_symbols_string(symbols, name, (size_t)(digit - 1 - name), file);
+    enum mt_status status = mt_symbols_string(symbols, name, (size_t)(digit - 1 - name), file);
     close += strlen("): ");
     return status == MT_OK ? mt_symbols_string(symbols, close, strlen(close), function) : status;
 }
@@ -269,7 +265,6 @@ static enum mt_status find_origin(struct mt_symbols *symbols, const char *text, 
 static enum mt_status read_origin(struct mt_torch_records *r, struct mt_pickle *pickle,
                                   const struct mt_pickle_value *value, uint32_t *frame)
 {
-    enum mt_status status;
     size_t length;
 
     *frame = NO_ORIGIN;
@@ -278,7 +273,7 @@ static enum mt_status read_origin(struct mt_torch_records *r, struct mt_pickle *
     *frame = mt_map_get(&r->origins, value->bits);
     if (*frame != MT_MAP_NONE)
         return MT_OK;
-    status = find_origin(r->symbols, mt_pickle_text(pickle, *value, &length), frame);
+    enum mt_status status = find_origin(r->symbols, mt_pickle_text(pickle, *value, &length), frame);
     return status ? status : mt_map_set(&r->origins, value->bits, *frame);
 }
 
@@ -289,9 +284,8 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
     uint32_t file = 0, function = 0, line = 0, id;
     const struct mt_pickle_value *origin = NULL;
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; i + 1 < count && status == MT_OK; i += 2) {
+    for (size_t i = 0; i + 1 < count && status == MT_OK; i += 2) {
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_FILENAME: status = mt_torch_string(r, pickle, &items[i + 1], &file); break;
         case MT_WORD_NAME: status = mt_torch_string(r, pickle, &items[i + 1], &function); break;
@@ -319,13 +313,11 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
 static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
                         const struct mt_pickle_value *frames, size_t count)
 {
-    size_t i;
-
     if (count > MT_MAX_STACK_DEPTH)
         count = MT_MAX_STACK_DEPTH;
     if (symbols->stacks[stack].depth != count)
         return false;
-    for (i = 0; i < count; i++, stack = symbols->stacks[stack].parent)
+    for (size_t i = 0; i < count; i++, stack = symbols->stacks[stack].parent)
         if (symbols->stacks[stack].frame != frames[i].bits)
             return false;
     return true;
@@ -354,12 +346,10 @@ enum mt_status mt_torch_stack(struct mt_torch_records *r, const struct mt_pickle
 {
     uint64_t hash = count;
     enum mt_status status = MT_OK;
-    uint32_t stack;
-    size_t i;
 
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         hash = mt_hash_u64(hash * UINT64_C(0xD6E8FEB86659FD93) + frames[i].bits);
-    stack = mt_map_get(&r->stacks, hash);
+    uint32_t stack = mt_map_get(&r->stacks, hash);
     if (stack == MT_MAP_NONE || !is_stack_of(r->symbols, stack, frames, count)) {
         status = intern_stack(r, frames, count, &stack);
         if (status == MT_OK)
@@ -387,7 +377,6 @@ enum mt_status mt_torch_stream(struct mt_torch_records *r, const struct mt_pickl
 
 static bool pair_of(struct mt_pickle *pickle, const struct mt_pickle_value *value, uint64_t pair[2])
 {
-    const struct mt_pickle_value *items;
     size_t count;
 
     if (mt_torch_is(value, MT_TORCH_PAIR)) {
@@ -395,7 +384,7 @@ static bool pair_of(struct mt_pickle *pickle, const struct mt_pickle_value *valu
         pair[1] = value->bits & 0xffffff;
         return true;
     }
-    items = mt_pickle_items(pickle, *value, &count);
+    const struct mt_pickle_value *items = mt_pickle_items(pickle, *value, &count);
     if (value->kind == MT_PICKLE_DICT || count != 2)
         return false;
     pair[0] = mt_torch_number(items[0]);
@@ -408,12 +397,11 @@ static enum mt_status pool_of_pair(struct mt_torch_records *r, const uint64_t pa
                                    uint32_t *pool)
 {
     uint64_t key = pair[0] << 32 | pair[1];
-    enum mt_status status;
 
     *pool = mt_map_get(&r->pools, key);
     if (*pool != MT_MAP_NONE)
         return MT_OK;
-    status = mt_symbols_pool(r->symbols, pair[0], pair[1], pool);
+    enum mt_status status = mt_symbols_pool(r->symbols, pair[0], pair[1], pool);
     return status == MT_OK ? mt_map_set(&r->pools, key, *pool) : status;
 }
 
@@ -495,7 +483,7 @@ static enum mt_status annotate(struct mt_torch *torch, const struct mt_torch_dev
 {
     struct mt_torch_records *r = &torch->records;
     uint64_t addr = r->entries[entry].addr;
-    uint32_t added = mt_torch_tag(r, entry), at = mt_map_get(live, addr), old, joined;
+    uint32_t added = mt_torch_tag(r, entry), at = mt_map_get(live, addr), joined;
     enum mt_status status;
 
     if (!added || at == GONE)
@@ -504,16 +492,14 @@ static enum mt_status annotate(struct mt_torch *torch, const struct mt_torch_dev
         status = join(r->symbols, mt_torch_tag(r, device->first + at - 1), added, &joined);
         return status ? status : set_tag(r, device->first + at - 1, joined);
     }
-    old = mt_map_get(initial, addr);
+    uint32_t old = mt_map_get(initial, addr);
     status = join(r->symbols, old == MT_MAP_NONE ? 0 : old, added, &joined);
     return status ? status : mt_map_set(initial, addr, joined);
 }
 
 static bool has_annotations(const struct mt_torch *torch, const struct mt_torch_device *device)
 {
-    size_t i;
-
-    for (i = 0; i < device->count; i++)
+    for (size_t i = 0; i < device->count; i++)
         if (torch->records.entries[device->first + i].kind == MT_TORCH_ANNOTATE)
             return true;
     return false;
@@ -525,11 +511,10 @@ enum mt_status mt_torch_apply_annotations(struct mt_torch *torch, uint32_t devic
     const struct mt_torch_device *d = &torch->devices[device];
     struct mt_map live = {0};
     enum mt_status status = MT_OK;
-    size_t i;
 
     if (!torch->records.tag_count || d->count > UINT32_MAX - 2 || !has_annotations(torch, d))
         return MT_OK;
-    for (i = 0; i < d->count && !status; i++) {
+    for (size_t i = 0; i < d->count && !status; i++) {
         const struct mt_torch_entry *entry = &torch->records.entries[d->first + i];
 
         if (entry->kind == MT_EVENT_ALLOC)

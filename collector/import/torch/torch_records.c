@@ -41,7 +41,7 @@ void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_by
 
 static inline void *add_entry(void *array, size_t *capacity, size_t *count, size_t entry_bytes)
 {
-    unsigned char *entries, *entry;
+    unsigned char *entries;
 
     memcpy(&entries, array, sizeof entries);
     if (*count == *capacity) {
@@ -50,7 +50,7 @@ static inline void *add_entry(void *array, size_t *capacity, size_t *count, size
             return NULL;
         memcpy(array, &entries, sizeof entries);
     }
-    entry = entries + *count * entry_bytes;
+    unsigned char *entry = entries + *count * entry_bytes;
     memset(entry, 0, entry_bytes);
     ++*count;
     return entry;
@@ -91,10 +91,9 @@ static void plan_entry(struct mt_torch_records *r, const struct mt_pickle_value 
                        size_t count)
 {
     struct mt_torch_entry_plan *plan = &r->entry_plan;
-    size_t i;
 
     memset(plan, 0xff, sizeof *plan);
-    for (i = 0; i + 1 < count && i < NO_FIELD; i += 2) {
+    for (size_t i = 0; i + 1 < count && i < NO_FIELD; i += 2) {
         uint8_t at = (uint8_t)(i + 1);
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_ACTION: plan->action = at; break;
@@ -124,12 +123,11 @@ static enum mt_status find_category(struct mt_torch_records *r, struct mt_pickle
                                     const struct mt_pickle_value *value,
                                     struct mt_torch_entry *entry)
 {
-    enum mt_status status;
     uint32_t id, i = 1;
 
     if (value->kind != MT_PICKLE_TEXT || mt_torch_word_of(value) == MT_WORD_UNKNOWN)
         return MT_OK;
-    status = mt_torch_string(r, pickle, value, &id);
+    enum mt_status status = mt_torch_string(r, pickle, value, &id);
     if (status != MT_OK)
         return status;
     while (i <= r->category_count && r->categories[i] != id)
@@ -197,12 +195,11 @@ static enum mt_status make_history(struct mt_torch_records *r, const struct mt_p
                                    size_t count, struct mt_pickle_value *value)
 {
     struct mt_torch_history *history = ADD(r, HISTORIES, histories, history_count);
-    size_t i;
 
     if (!history)
         return MT_ERR_MEMORY;
     history->stack = MT_NO_ID;
-    for (i = 0; i + 1 < count; i += 2) {
+    for (size_t i = 0; i + 1 < count; i += 2) {
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_ADDR: history->addr = mt_torch_address(&items[i + 1]); break;
         case MT_WORD_REAL_SIZE: history->real_size_bytes = mt_torch_number(items[i + 1]); break;
@@ -220,11 +217,10 @@ static void apply_history(struct mt_torch_records *r, struct mt_pickle *pickle,
 {
     size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, *list, &count);
-    const struct mt_torch_history *history;
 
     if (list->kind != MT_PICKLE_LIST || !count || !mt_torch_is(&items[0], MT_TORCH_HISTORY))
         return;
-    history = &r->histories[items[0].bits];
+    const struct mt_torch_history *history = &r->histories[items[0].bits];
     if (block->requested_bytes == MT_NOT_COUNTED)
         block->requested_bytes = history->real_size_bytes;
     if (block->stack == MT_NO_ID)
@@ -247,13 +243,12 @@ static enum mt_status make_block(struct mt_torch_records *r, struct mt_pickle *p
 {
     struct mt_torch_block *block = ADD(r, BLOCKS, blocks, block_count);
     const struct mt_pickle_value *history = NULL;
-    size_t i;
 
     if (!block)
         return MT_ERR_MEMORY;
     block->stack = MT_NO_ID;
     block->requested_bytes = MT_NOT_COUNTED;
-    for (i = 0; i + 1 < count; i += 2) {
+    for (size_t i = 0; i + 1 < count; i += 2) {
         const struct mt_pickle_value *field = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_ADDRESS: block->addr = mt_torch_address(field); break;
@@ -275,9 +270,8 @@ static enum mt_status make_block(struct mt_torch_records *r, struct mt_pickle *p
 static void place_blocks(struct mt_torch_records *r, const struct mt_torch_segment *segment)
 {
     uint64_t at = segment->addr;
-    size_t i;
 
-    for (i = 0; i < segment->block_count; i++) {
+    for (size_t i = 0; i < segment->block_count; i++) {
         struct mt_torch_block *block = &r->blocks[segment->first_block + i];
         if (!block->addr)
             block->addr = at;
@@ -293,13 +287,12 @@ static enum mt_status make_segment(struct mt_torch_records *r, struct mt_pickle 
     struct mt_torch_range blocks = {.taken = false};
     enum mt_status status = MT_OK;
     bool known;
-    size_t i;
 
     if (!segment)
         return MT_ERR_MEMORY;
     segment->stack = MT_NO_ID;
     segment->allocated_bytes = segment->active_bytes = segment->requested_bytes = MT_NOT_COUNTED;
-    for (i = 0; i + 1 < count && status == MT_OK; i += 2) {
+    for (size_t i = 0; i + 1 < count && status == MT_OK; i += 2) {
         const struct mt_pickle_value *field = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_DEVICE: segment->device = device_of(field); break;
@@ -331,11 +324,10 @@ static enum mt_status make_annotation(struct mt_torch_records *r, struct mt_pick
 {
     struct mt_torch_annotation *annotation = ADD(r, ANNOTATIONS, annotations, annotation_count);
     enum mt_status status = MT_OK;
-    size_t i;
 
     if (!annotation)
         return MT_ERR_MEMORY;
-    for (i = 0; i + 1 < count && status == MT_OK; i += 2) {
+    for (size_t i = 0; i + 1 < count && status == MT_OK; i += 2) {
         const struct mt_pickle_value *field = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_NAME: status = mt_torch_string(r, pickle, field, &annotation->name); break;
@@ -353,9 +345,7 @@ static enum mt_status make_record(struct mt_torch_records *r, struct mt_pickle *
                                   const struct mt_pickle_value *items, size_t count,
                                   struct mt_pickle_value *value)
 {
-    size_t i;
-
-    for (i = 0; i + 1 < count; i += 2) {
+    for (size_t i = 0; i + 1 < count; i += 2) {
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_ACTION: return make_entry(r, pickle, items, count, value);
         case MT_WORD_FILENAME: return mt_torch_frame(r, pickle, items, count, value);
@@ -371,9 +361,7 @@ static enum mt_status make_record(struct mt_torch_records *r, struct mt_pickle *
 
 static bool all_are(const struct mt_pickle_value *items, size_t count, enum mt_torch_host host)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (!mt_torch_is(&items[i], host))
             return false;
     return count > 0;
@@ -382,9 +370,7 @@ static bool all_are(const struct mt_pickle_value *items, size_t count, enum mt_t
 static enum mt_status copy_records(struct mt_torch_records *r, enum mt_torch_host host,
                                    const struct mt_pickle_value *items, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (host == MT_TORCH_ENTRIES) {
             struct mt_torch_entry *copy = ADD(r, ENTRIES, entries, entry_count);
             if (!copy)
@@ -429,11 +415,11 @@ static enum mt_status make_range(struct mt_torch_records *r, enum mt_torch_host 
 /* Copies entries of several pieces into one. */
 static enum mt_status join_pieces(struct mt_torch_records *r, struct mt_torch_range *range)
 {
-    size_t first = r->entry_count, piece = range->next, i;
+    size_t first = r->entry_count, piece = range->next;
     struct mt_torch_range from = *range;
 
     for (;;) {
-        for (i = 0; i < from.count; i++) {
+        for (size_t i = 0; i < from.count; i++) {
             struct mt_torch_entry *copy = ADD(r, ENTRIES, entries, entry_count);
             if (!copy)
                 return MT_ERR_MEMORY;
@@ -502,7 +488,6 @@ static enum mt_status append_entries(struct mt_torch_records *r, size_t list,
     size_t last = r->ranges[list].last ? r->ranges[list].last : list, i = 0;
     struct mt_torch_range *piece = &r->ranges[last];
     struct mt_pickle_value added;
-    enum mt_status status;
 
     while (i < count && items[i].bits == piece->first + piece->count + i)
         i++;
@@ -510,7 +495,7 @@ static enum mt_status append_entries(struct mt_torch_records *r, size_t list,
         piece->count += count;
         return MT_OK;
     }
-    status = make_range(r, MT_TORCH_ENTRIES, items, count, &added);
+    enum mt_status status = make_range(r, MT_TORCH_ENTRIES, items, count, &added);
     if (status == MT_OK)
         r->ranges[last].next = r->ranges[list].last = added.bits;
     return status;

@@ -17,9 +17,7 @@ static double float_of(struct mt_pickle_value value)
 
 static bool is_plain_text(const char *text, size_t length)
 {
-    size_t i;
-
-    for (i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < ' ' || text[i] == '=')
             return false;
     return length > 0;
@@ -28,10 +26,10 @@ static bool is_plain_text(const char *text, size_t length)
 static void add_divisions(struct mt_buf *out, struct mt_pickle *pickle,
                           struct mt_pickle_value value)
 {
-    size_t count, i;
+    size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, value, &count);
 
-    for (i = 0; i + 1 < count && i < KEPT_PAIRS; i += 2) {
+    for (size_t i = 0; i + 1 < count && i < KEPT_PAIRS; i += 2) {
         size_t length;
         const char *mib = mt_pickle_text(pickle, items[i], &length);
         if (!is_plain_text(mib, length))
@@ -75,14 +73,14 @@ static void add_setting(struct mt_torch *torch, struct mt_pickle *pickle, const 
 static void read_divisions(struct mt_torch_options *options, struct mt_pickle *pickle,
                            struct mt_pickle_value value)
 {
-    size_t count, i;
+    size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, value, &count);
 
-    for (i = 0; i + 1 < count && i < KEPT_PAIRS; i += 2) {
-        size_t length, at;
+    for (size_t i = 0; i + 1 < count && i < KEPT_PAIRS; i += 2) {
+        size_t length;
         const char *text = mt_pickle_text(pickle, items[i], &length);
         uint64_t mib = 0;
-        for (at = 0; at < length && at < 9 && text[at] >= '0' && text[at] <= '9'; at++)
+        for (size_t at = 0; at < length && at < 9 && text[at] >= '0' && text[at] <= '9'; at++)
             mib = mib * 10 + (uint64_t)(text[at] - '0');
         if (mib)
             options->roundup_divisions[mt_min_u64(mt_log2_floor(mib), 15)] =
@@ -120,9 +118,7 @@ static void read_option(struct mt_torch *torch, struct mt_pickle *pickle, const 
 void mt_torch_read_settings(struct mt_torch *torch, struct mt_pickle *pickle,
                             const struct mt_pickle_value *items, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i + 1 < count && i < KEPT_PAIRS; i += 2) {
+    for (size_t i = 0; i + 1 < count && i < KEPT_PAIRS; i += 2) {
         size_t length;
         const char *key = mt_pickle_text(pickle, items[i], &length);
         read_option(torch, pickle, key, length, items[i + 1]);
@@ -132,22 +128,20 @@ void mt_torch_read_settings(struct mt_torch *torch, struct mt_pickle *pickle,
 
 uint64_t mt_torch_round_size(const struct mt_torch_options *options, uint64_t bytes)
 {
-    uint64_t divisions, floor_bytes, step, low;
-
     if (bytes < 512)
         return 512;
     if (bytes > UINT64_MAX / 4)
         return bytes;
-    divisions =
+    uint64_t divisions =
         options->roundup_divisions[bytes < MT_MIB ? 0 : mt_min_u64(mt_log2_floor(bytes) - 20, 15)];
     if (divisions <= 1 || divisions > UINT32_MAX || bytes <= 512 * divisions)
         return mt_round_up(bytes, 512);
-    floor_bytes = (uint64_t)1 << mt_log2_floor(bytes);
+    uint64_t floor_bytes = (uint64_t)1 << mt_log2_floor(bytes);
     if (bytes == floor_bytes)
         return bytes;
-    step = floor_bytes >> mt_log2_floor(divisions);
+    uint64_t step = floor_bytes >> mt_log2_floor(divisions);
     if (!step)
         return 2 * floor_bytes;
-    low = bytes & ~(step - 1);
+    uint64_t low = bytes & ~(step - 1);
     return low == bytes ? bytes : low + step;
 }

@@ -29,18 +29,16 @@ MT_DEFINE_ORDER(compare_segments, struct mt_torch_segment,
 static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pickle,
                                     const struct mt_pickle_value *list, struct mt_error *error)
 {
-    size_t count, i;
+    size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, *list, &count);
 
     if (mt_grow(&torch->segments, &torch->segment_capacity, torch->segment_count + count + 1,
                 sizeof *torch->segments))
         return no_memory(error);
-    for (i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
-        const struct mt_torch_segment *segment;
-
+    for (size_t i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
         if (items[i].kind != MT_PICKLE_HOST || items[i].host != MT_TORCH_SEGMENT)
             continue;
-        segment = &torch->records.segments[items[i].bits];
+        const struct mt_torch_segment *segment = &torch->records.segments[items[i].bits];
         if (!segment->addr || !segment->size_bytes)
             return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
                            "segment %zu of the snapshot has no %s", i,
@@ -74,19 +72,19 @@ static enum mt_status take_all_segments(struct mt_torch *torch, struct mt_pickle
 static enum mt_status take_annotations(struct mt_torch *torch, struct mt_pickle *pickle,
                                        const struct mt_pickle_value *list)
 {
-    size_t count, i, unmatched;
+    size_t count, unmatched;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, *list, &count);
-    enum mt_status status;
 
     torch->annotations = malloc((count + 1) * sizeof *torch->annotations);
     if (!torch->annotations)
         return MT_ERR_MEMORY;
-    for (i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
+    for (size_t i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
         if (items[i].kind == MT_PICKLE_HOST && items[i].host == MT_TORCH_ANNOTATION)
             torch->annotations[torch->annotation_count++] =
                 torch->records.annotations[items[i].bits];
     }
-    status = mt_torch_match_phases(torch->annotations, torch->annotation_count, &unmatched);
+    enum mt_status status =
+        mt_torch_match_phases(torch->annotations, torch->annotation_count, &unmatched);
     torch->source.integrity.phases_unmatched += unmatched;
     return status;
 }
@@ -156,9 +154,8 @@ static void look_at_entries(struct mt_torch *torch, struct mt_torch_device *devi
     static const uint8_t uses[MT_TORCH_ANNOTATE + 1] = {
         [MT_EVENT_ALLOC] = MT_STACK_ALLOCATES, [MT_EVENT_FREE_REQUESTED] = MT_STACK_FREES};
     uint64_t latest_us = 0;
-    size_t i;
 
-    for (i = 0; i < device->count; i++) {
+    for (size_t i = 0; i < device->count; i++) {
         struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
         device->of_kind[entry->kind]++;
         if (entry->stack != MT_NO_ID) {
@@ -170,16 +167,15 @@ static void look_at_entries(struct mt_torch *torch, struct mt_torch_device *devi
         entry->time_us = latest_us & MT_TORCH_MAX_TIME_US;
     }
     census->latest_us = mt_max_u64(census->latest_us, latest_us);
-    for (i = 0; i < MT_ARRAY_LEN(census->of_kind); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(census->of_kind); i++)
         census->of_kind[i] += device->of_kind[i];
 }
 
 static void look_at_annotations(struct mt_torch *torch)
 {
     uint64_t latest_us = 0;
-    size_t i;
 
-    for (i = 0; i < torch->annotation_count; i++) {
+    for (size_t i = 0; i < torch->annotation_count; i++) {
         struct mt_torch_annotation *annotation = &torch->annotations[i];
         latest_us = mt_max_u64(latest_us, mt_min_u64(annotation->time_us, MT_TORCH_MAX_TIME_US));
         annotation->time_us = latest_us;
@@ -190,9 +186,7 @@ static void look_at_annotations(struct mt_torch *torch)
 
 static bool has_private_pools(const struct mt_torch *torch)
 {
-    size_t i;
-
-    for (i = 0; i < torch->device_segment_count; i++)
+    for (size_t i = 0; i < torch->device_segment_count; i++)
         if (torch->segments[i].pool)
             return true;
     return false;
@@ -229,7 +223,6 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
 {
     struct mt_trace_header *header = &torch->source.header;
     const size_t *of_kind = census->of_kind;
-    uint32_t i;
 
     header->framework = torch->has_host_parts ? "PyTorch 2.14 or later" : "PyTorch";
     header->sources = torch->is_profile ? MT_SOURCES_PROFILE : MT_SOURCES_SNAPSHOT;
@@ -237,7 +230,7 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     header->settings = torch->settings.data;
     header->not_used = torch->not_used.data;
     header->rank = header->world_size = -1;
-    for (i = 0; i < torch->device_count; i++)
+    for (uint32_t i = 0; i < torch->device_count; i++)
         header->starts_in_middle |= !torch->devices[i].complete;
     /* the profiler reports the sizes of blocks, and those of tensors in host memory are odd */
     header->sizes_rounded =
@@ -257,7 +250,6 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
 static enum mt_status look_for_profile(struct mt_torch *torch, const struct census *census)
 {
     struct mt_symbols *symbols = &torch->source.symbols;
-    enum mt_status status;
     uint32_t name;
 
     torch->is_profile = torch->records.category_count && !census->latest_us &&
@@ -265,14 +257,13 @@ static enum mt_status look_for_profile(struct mt_torch *torch, const struct cens
                         !census->of_kind[MT_EVENT_SEGMENT_MAP];
     if (!torch->is_profile)
         return MT_OK;
-    status = mt_symbols_string(symbols, "host memory", strlen("host memory"), &name);
+    enum mt_status status = mt_symbols_string(symbols, "host memory", strlen("host memory"), &name);
     return status ? status : mt_symbols_device(symbols, torch->device_count - 1, name, 0);
 }
 
 static enum mt_status infer(struct mt_torch *torch)
 {
     struct census census, of_host;
-    enum mt_status status;
     size_t unmatched;
     uint32_t i;
 
@@ -286,7 +277,7 @@ static enum mt_status infer(struct mt_torch *torch)
     if (torch->has_host) /* its times also have to ascend; the rest applies only to devices */
         look_at_entries(torch, &torch->devices[i], &of_host);
     look_at_annotations(torch);
-    status = look_for_profile(torch, &census);
+    enum mt_status status = look_for_profile(torch, &census);
     if (status != MT_OK)
         return status;
     if (census.of_kind[MT_TORCH_USER_DEFINED]) {
@@ -348,9 +339,7 @@ static enum mt_status not_a_snapshot(struct mt_error *error)
 static void find_parts(struct mt_torch *torch, const struct mt_pickle_value *items, size_t count,
                        struct torch_root *parts)
 {
-    size_t i;
-
-    for (i = 0; i + 1 < count; i += 2) {
+    for (size_t i = 0; i + 1 < count; i += 2) {
         const struct mt_pickle_value *part = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_SEGMENTS: parts->segments = part; break;
@@ -386,7 +375,6 @@ static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle
     struct torch_root parts = {0};
     size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, root, &count);
-    enum mt_status status;
 
     if (root.kind == MT_PICKLE_LIST) /* PyTorch 1.12: only the segments */
         parts.segments = &root;
@@ -399,7 +387,7 @@ static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle
         const struct mt_pickle_value *pairs = mt_pickle_items(pickle, *parts.settings, &count);
         mt_torch_read_settings(torch, pickle, pairs, count);
     }
-    status = take_all_segments(torch, pickle, &parts, error);
+    enum mt_status status = take_all_segments(torch, pickle, &parts, error);
     if (status != MT_OK)
         return status;
     if (root.kind == MT_PICKLE_LIST && !torch->segment_count)
@@ -460,9 +448,8 @@ static enum mt_status prepare(struct mt_torch *torch)
 static uint64_t first_time_ns(const struct mt_torch *torch)
 {
     uint64_t first_us = UINT64_MAX;
-    uint32_t i;
 
-    for (i = 0; i < mt_torch_lanes(torch); i++) {
+    for (uint32_t i = 0; i < mt_torch_lanes(torch); i++) {
         const struct mt_torch_device *device = &torch->devices[i];
         if (device->count)
             first_us = mt_min_u64(first_us, torch->records.entries[device->first].time_us);
@@ -494,11 +481,10 @@ enum mt_status mt_torch_open(struct mt_feed *feed, bool no_short_cuts, struct mt
                              struct mt_error *error)
 {
     struct mt_torch *torch = calloc(1, sizeof *torch);
-    enum mt_status status;
 
     if (!torch)
         return no_memory(error);
-    status = prepare(torch) == MT_OK ? MT_OK : no_memory(error);
+    enum mt_status status = prepare(torch) == MT_OK ? MT_OK : no_memory(error);
     if (status == MT_OK)
         status = read_pickle(torch, feed, no_short_cuts, error);
     if (status == MT_OK)

@@ -110,9 +110,7 @@ static uint64_t size_at_start(const struct torch_start *start, const struct star
 
 static void size_at_once(struct torch_start *start)
 {
-    size_t i;
-
-    for (i = 0; i < start->block_count; i++) {
+    for (size_t i = 0; i < start->block_count; i++) {
         struct start_block *block = &start->blocks[i];
         const struct start_segment *segment = segment_of(start, block->addr);
         uint64_t next = segment ? segment->addr + segment->size_bytes : UINT64_MAX;
@@ -133,14 +131,12 @@ static void learn_size(struct torch_start *start, const struct mt_torch_entry *a
 {
     struct start_block *block =
         last_not_after(start->blocks, start->block_count, sizeof *block, alloc->addr);
-    const struct start_segment *segment;
-    uint64_t distance, rounded;
 
     if (!block || block->size_bytes || block->freed)
         return;
-    rounded = mt_torch_round_size(&start->torch->options, block->requested_bytes);
-    distance = alloc->addr - block->addr;
-    segment = segment_of(start, block->addr);
+    uint64_t rounded = mt_torch_round_size(&start->torch->options, block->requested_bytes);
+    uint64_t distance = alloc->addr - block->addr;
+    const struct start_segment *segment = segment_of(start, block->addr);
     if (distance >= rounded && distance - rounded <= MT_MIB && segment &&
         alloc->addr - segment->addr < segment->size_bytes)
         block->size_bytes = distance;
@@ -149,13 +145,13 @@ static void learn_size(struct torch_start *start, const struct mt_torch_entry *a
 /* Walks the window and removes blocks of the start when they are freed. */
 static void learn_sizes(struct torch_start *start)
 {
-    size_t i, unknown = 0;
+    size_t unknown = 0;
 
-    for (i = 0; i < start->block_count; i++) {
+    for (size_t i = 0; i < start->block_count; i++) {
         start->blocks[i].freed = false; /* from now on: freed so far */
         unknown += !start->blocks[i].size_bytes;
     }
-    for (i = 0; i < start->device->count && unknown; i++) {
+    for (size_t i = 0; i < start->device->count && unknown; i++) {
         const struct mt_torch_entry *entry = entry_at(start, i);
         struct start_block *block;
 
@@ -169,7 +165,7 @@ static void learn_sizes(struct torch_start *start)
             unknown -= !block->size_bytes;
         }
     }
-    for (i = 0; i < start->block_count; i++) {
+    for (size_t i = 0; i < start->block_count; i++) {
         struct start_block *block = &start->blocks[i];
         if (!block->size_bytes) {
             block->size_bytes = mt_torch_round_size(&start->torch->options, block->requested_bytes);
@@ -193,9 +189,7 @@ struct balance {
 static void weigh_entries(const struct torch_start *start, uint8_t end_kind,
                           struct balance *balance)
 {
-    size_t i;
-
-    for (i = 0; i < start->device->count; i++) {
+    for (size_t i = 0; i < start->device->count; i++) {
         const struct mt_torch_entry *entry = entry_at(start, i);
         uint64_t size = entry->size_bytes;
 
@@ -218,14 +212,13 @@ static void weigh_final_state(const struct torch_start *start, uint8_t end_kind,
 {
     bool requested_known = true;
     uint64_t requested = 0;
-    size_t i, j;
 
-    for (i = 0; i < start->device->segment_count; i++) {
+    for (size_t i = 0; i < start->device->segment_count; i++) {
         const struct mt_torch_segment *segment =
             &start->torch->segments[start->device->first_segment + i];
         balance->segments -= !segment->expandable;
         balance->segment_bytes -= segment->size_bytes;
-        for (j = 0; j < segment->block_count; j++) {
+        for (size_t j = 0; j < segment->block_count; j++) {
             const struct mt_torch_block *block =
                 &start->torch->records.blocks[segment->first_block + j];
             if (block->state == MT_TORCH_INACTIVE ||
@@ -312,17 +305,16 @@ static enum mt_status see_final_block(struct torch_start *start,
 static enum mt_status find_blocks(struct torch_start *start)
 {
     enum mt_status status = MT_OK;
-    size_t i, j;
 
-    for (i = 0; i < start->device->count && status == MT_OK; i++) {
+    for (size_t i = 0; i < start->device->count && status == MT_OK; i++) {
         const struct mt_torch_entry *entry = entry_at(start, i);
         if (entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_FREE_COMPLETED)
             status = see_block(start, entry);
     }
-    for (i = 0; i < start->device->segment_count && status == MT_OK; i++) {
+    for (size_t i = 0; i < start->device->segment_count && status == MT_OK; i++) {
         const struct mt_torch_segment *segment =
             &start->torch->segments[start->device->first_segment + i];
-        for (j = 0; j < segment->block_count && status == MT_OK; j++)
+        for (size_t j = 0; j < segment->block_count && status == MT_OK; j++)
             status = see_final_block(start, segment,
                                      &start->torch->records.blocks[segment->first_block + j]);
     }
@@ -344,11 +336,9 @@ static enum mt_status add_segment(struct torch_start *start, struct start_segmen
 static enum mt_status add_edges(struct torch_start *start, uint64_t addr, uint64_t size_bytes,
                                 uint32_t stream, const struct mt_torch_segment *segment, int change)
 {
-    int end;
-
     if (!size_bytes || size_bytes > UINT64_MAX - addr)
         return MT_OK;
-    for (end = 0; end < 2; end++) {
+    for (int end = 0; end < 2; end++) {
         struct start_edge *grown =
             mt_torch_grow(start->edges, &start->edge_capacity, start->edge_count, sizeof *grown);
         if (!grown)
@@ -362,11 +352,9 @@ static enum mt_status add_edges(struct torch_start *start, uint64_t addr, uint64
 
 static enum mt_status see_segment(struct torch_start *start, const struct mt_torch_entry *entry)
 {
-    enum mt_status status;
-
     if (mt_map_get(&start->seen_segments, entry->addr) != MT_MAP_NONE)
         return MT_OK;
-    status = mt_map_set(&start->seen_segments, entry->addr, 0);
+    enum mt_status status = mt_map_set(&start->seen_segments, entry->addr, 0);
     if (status != MT_OK || entry->kind == MT_EVENT_SEGMENT_ALLOC)
         return status;
     return add_segment(start, (struct start_segment){entry->addr, entry->size_bytes, MT_NO_ID,
@@ -437,11 +425,10 @@ MT_DEFINE_ORDER(compare_segments, struct start_segment, MT_ASCENDING(addr))
 static enum mt_status find_segments(struct torch_start *start)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; i < start->device->count && status == MT_OK; i++)
+    for (size_t i = 0; i < start->device->count && status == MT_OK; i++)
         status = see_segment_entry(start, entry_at(start, i));
-    for (i = 0; i < start->device->segment_count && status == MT_OK; i++)
+    for (size_t i = 0; i < start->device->segment_count && status == MT_OK; i++)
         status =
             see_final_segment(start, &start->torch->segments[start->device->first_segment + i]);
     if (status == MT_OK)
@@ -478,11 +465,10 @@ static enum mt_status add_block_events(struct torch_start *start, const struct s
                              .pool = block->pool,
                              .kind = MT_EVENT_ALLOC};
     _Static_assert(MT_MAP_NONE == MT_NO_ID, "no tag is no name");
-    enum mt_status status;
 
     event.flags = (uint8_t)((block->expandable ? MT_EVENT_EXPANDABLE : 0) |
                             (block->derived ? MT_EVENT_SIZE_DERIVED : 0));
-    status = add_event(start->torch, event);
+    enum mt_status status = add_event(start->torch, event);
     if (status != MT_OK || !block->pending)
         return status;
     event.kind = MT_EVENT_FREE_REQUESTED;
@@ -503,9 +489,9 @@ static uint8_t segment_kind(const struct torch_start *start, const struct start_
 static enum mt_status add_events(struct torch_start *start)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; i < start->segment_count && status == MT_OK && !start->torch->is_profile; i++) {
+    for (size_t i = 0; i < start->segment_count && status == MT_OK && !start->torch->is_profile;
+         i++) {
         const struct start_segment *segment = &start->segments[i];
         status =
             add_event(start->torch,
@@ -520,7 +506,7 @@ static enum mt_status add_events(struct torch_start *start)
                                         .kind = segment_kind(start, segment),
                                         .flags = segment->expandable ? MT_EVENT_EXPANDABLE : 0});
     }
-    for (i = 0; i < start->block_count && status == MT_OK; i++)
+    for (size_t i = 0; i < start->block_count && status == MT_OK; i++)
         status = add_block_events(start, &start->blocks[i]);
     return status;
 }
@@ -555,9 +541,8 @@ static void start_release(struct torch_start *start)
 enum mt_status mt_torch_find_start(struct mt_torch *torch)
 {
     enum mt_status status = MT_OK;
-    uint32_t device;
 
-    for (device = 0; device < mt_torch_lanes(torch) && status == MT_OK; device++) {
+    for (uint32_t device = 0; device < mt_torch_lanes(torch) && status == MT_OK; device++) {
         bool is_host = mt_torch_is_host(torch, device);
         struct torch_start start = {.torch = torch,
                                     .device = &torch->devices[device],

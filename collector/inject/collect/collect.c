@@ -40,9 +40,9 @@ static void close_slot(struct mt_thread *thread)
 static struct mt_slot *take_free_slot(struct mt_tape *tape)
 {
     static _Atomic uint32_t hint;
-    uint32_t start = atomic_load_explicit(&hint, memory_order_relaxed), i;
+    uint32_t start = atomic_load_explicit(&hint, memory_order_relaxed);
 
-    for (i = 0; i < tape->slot_count; i++) {
+    for (uint32_t i = 0; i < tape->slot_count; i++) {
         uint32_t index = (start + i) % tape->slot_count;
         struct mt_slot *slot = mt_tape_slot(tape, index);
         uint32_t wanted = MT_SLOT_FREE;
@@ -220,8 +220,6 @@ static bool enter_slowly(void)
 bool mt_collect_enter(void)
 {
     struct mt_thread *thread = mt_self;
-    bool entered;
-    int saved;
 
     if (thread && thread->generation &&
         thread->generation == atomic_load_explicit(mt_core.generation, memory_order_relaxed)) {
@@ -232,8 +230,8 @@ bool mt_collect_enter(void)
         thread->depth = 1;
         return true;
     }
-    saved = errno;
-    entered = enter_slowly();
+    int saved = errno;
+    bool entered = enter_slowly();
     errno = saved;
     return entered;
 }
@@ -257,13 +255,12 @@ bool mt_collect_is_idle(void)
 void mt_collect_emit(const struct mt_raw_event *event)
 {
     struct mt_thread *thread = mt_self;
-    struct mt_raw_event *place;
 
     if ((!thread->slot || thread->used == MT_SLOT_EVENTS) && !next_slot(thread)) {
         count_dropped();
         return;
     }
-    place = &thread->slot->events[thread->used++];
+    struct mt_raw_event *place = &thread->slot->events[thread->used++];
     *place = *event;
     place->ticks = mt_clock_ticks(&mt_core.clock);
     place->seq = atomic_fetch_add_explicit(&mt_core.tape->next_seq, 1, memory_order_relaxed);
@@ -313,7 +310,6 @@ static void set_once(_Atomic bool *flag)
 void mt_collect_stacks(struct mt_raw_event *event)
 {
     const bool idle = mt_collect_is_idle();
-    bool asked;
 
     if (writer_failed())
         return; /* the event will only be counted */
@@ -322,7 +318,7 @@ void mt_collect_stacks(struct mt_raw_event *event)
         return;
     if (!idle && mt_recorder_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
-    asked = !idle && mt_collect_takes_native();
+    bool asked = !idle && mt_collect_takes_native();
     if (mt_native_stack && (asked || names_a_library(event, idle)))
         event->native_stack = mt_native_stack(1);
     if (!event->native_stack)
@@ -373,14 +369,14 @@ void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name)
 
 void mt_collect_not_recorded(bool *once, const char *format, ...)
 {
-    char text[MT_COLLECT_REASON_BYTES + 1], *at;
+    char text[MT_COLLECT_REASON_BYTES + 1];
     va_list arguments;
 
     va_start(arguments, format);
     mt_format_cut(text, sizeof text, format, arguments);
     va_end(arguments);
     mt_collect_message(once, "%s", text);
-    for (at = text; *at; at++)
+    for (char *at = text; *at; at++)
         if (*at == '\n') /* newlines separate facts */
             *at = ' ';
     mt_collect_fact("not_recorded", text);

@@ -106,15 +106,14 @@ static void insert(struct table *table, uint64_t hash, uint32_t id, uint32_t pay
 /* Returns a table with room for one more; the lock must be held. NULL: no memory. */
 static struct table *table_with_room(void)
 {
-    struct table *old = atomic_load_explicit(&interned.table, memory_order_relaxed), *table;
-    size_t i;
+    struct table *old = atomic_load_explicit(&interned.table, memory_order_relaxed);
 
     if (old && old->count * 2 <= old->mask)
         return old;
-    table = new_table(old ? (old->mask + 1) * 2 : FIRST_CAPACITY);
+    struct table *table = new_table(old ? (old->mask + 1) * 2 : FIRST_CAPACITY);
     if (!table)
         return NULL;
-    for (i = 0; old && i <= old->mask; i++) {
+    for (size_t i = 0; old && i <= old->mask; i++) {
         const struct entry *entry = &old->entries[i];
         uint64_t hash = atomic_load_explicit(&entry->hash, memory_order_relaxed);
         if (hash)
@@ -140,11 +139,10 @@ static const struct entry *find(uint64_t hash, enum mt_definition_kind kind, con
                                 size_t payload_bytes)
 {
     const struct table *table = atomic_load_explicit(&interned.table, memory_order_acquire);
-    size_t i;
 
     if (!table)
         return NULL;
-    for (i = (size_t)hash & table->mask;; i = (i + 1) & table->mask) {
+    for (size_t i = (size_t)hash & table->mask;; i = (i + 1) & table->mask) {
         const struct entry *entry = &table->entries[i];
         uint64_t there = atomic_load_explicit(&entry->hash, memory_order_acquire);
         if (!there)
@@ -159,17 +157,15 @@ static uint32_t find_or_add(uint64_t hash, enum mt_definition_kind kind, const v
                             size_t payload_bytes, uint32_t *payload_offset)
 {
     const struct entry *entry = find(hash, kind, payload, payload_bytes);
-    struct table *table;
-    uint32_t id;
 
     if (entry) {
         *payload_offset = entry->payload_offset;
         return entry->id;
     }
-    table = table_with_room();
+    struct table *table = table_with_room();
     if (!table)
         return 0;
-    id = append(kind, payload, payload_bytes, payload_offset);
+    uint32_t id = append(kind, payload, payload_bytes, payload_offset);
     if (id)
         insert(table, hash, id, *payload_offset);
     return id;
@@ -179,12 +175,11 @@ uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t pay
 {
     uint64_t hash = mt_hash_u64(mt_hash_bytes(payload, payload_bytes) + (uint64_t)kind) | 1u;
     struct mt_cached_id *cached = &mt_self->cache[(hash >> 20) % MT_THREAD_CACHE];
-    const struct entry *entry;
     uint32_t id, payload_offset = 0;
 
     if (cached->hash == hash && is_equal(cached->payload_offset, kind, payload, payload_bytes))
         return cached->id;
-    entry = find(hash, kind, payload, payload_bytes);
+    const struct entry *entry = find(hash, kind, payload, payload_bytes);
     if (entry) {
         id = entry->id;
         payload_offset = entry->payload_offset;

@@ -55,13 +55,13 @@ int memtrace_set_mesh(const char *mesh)
 static void run_mesh_tell(void)
 {
     static bool said;
-    const char *text = atomic_load(&said_by_program), *wrong;
+    const char *text = atomic_load(&said_by_program);
 
     if (!text)
         text = getenv("MEMTRACE_MESH");
     if (!text || !*text)
         return;
-    wrong = fault_of(text);
+    const char *wrong = fault_of(text);
     if (wrong)
         mt_collect_message(&said, "MEMTRACE_MESH is ignored: %s", wrong);
     else
@@ -90,12 +90,10 @@ const struct mt_inject_source mt_mesh_source = {
 
 void mt_run_host(char *out, size_t capacity)
 {
-    char *at;
-
     if (gethostname(out, capacity))
         (void)snprintf(out, capacity, "host");
     out[capacity - 1] = '\0';
-    for (at = out; *at; at++) {
+    for (char *at = out; *at; at++) {
         bool plain = (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z') ||
                      (*at >= 'A' && *at <= 'Z') || *at == '-' || *at == '.' || *at == '_';
         if (!plain || (at == out && *at == '.'))
@@ -119,16 +117,15 @@ static void tell_number(const char *key, long number)
 static void tell_command(void)
 {
     char text[2048];
-    ssize_t length, i;
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return;
-    length = read(fd, text, sizeof text - 1);
+    ssize_t length = read(fd, text, sizeof text - 1);
     close(fd);
     if (length <= 0)
         return;
-    for (i = 0; i < length - 1; i++)
+    for (ssize_t i = 0; i < length - 1; i++)
         if (!text[i])
             text[i] = ' ';
     text[length] = '\0';

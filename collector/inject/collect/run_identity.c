@@ -121,11 +121,10 @@ long mt_run_restart(void)
 /* A text that does not fit is omitted: truncated, it could equal another one. */
 static bool set_job(char job[MT_JOB_TEXT], const char *kind, const char *id, const char *part)
 {
-    int length;
-
     if (!id || !*id)
         return false;
-    length = snprintf(job, MT_JOB_TEXT, "%s:%s%s%s", kind, id, part ? "_" : "", part ? part : "");
+    int length =
+        snprintf(job, MT_JOB_TEXT, "%s:%s%s%s", kind, id, part ? "_" : "", part ? part : "");
     if (length > 0 && length < MT_JOB_TEXT)
         return true;
     job[0] = '\0';

@@ -321,13 +321,12 @@ static bool take_next_file(struct job *job)
 static enum mt_status turn_ring(struct job *job, struct mt_error *error)
 {
     struct mt_trace_header header;
-    enum mt_status status;
 
     if (!mt_drain_part_is_full(job->drain) || !take_next_file(job))
         return MT_OK;
     mt_drain_begin_part(job->drain);
     make_header(job, &header);
-    status = mt_writer_restart(job->writer, &header, error);
+    enum mt_status status = mt_writer_restart(job->writer, &header, error);
     if (status == MT_OK)
         status = mt_drain_write_state(job->drain, job->writer, error);
     return status == MT_OK ? flush_and_commit(job, error) : status;
@@ -342,12 +341,11 @@ static bool is_asked(enum mt_tape_ask what)
 static enum mt_status begin_when_asked(struct job *job, struct mt_error *error)
 {
     struct mt_trace_header header;
-    enum mt_status status;
 
     if (!mt_drain_is_idle(job->drain) || !is_asked(MT_ASK_BEGIN))
         return MT_OK;
     atomic_store(&mt_core.is_idle, false);
-    status = mt_drain_begin(job->drain, job->writer, error);
+    enum mt_status status = mt_drain_begin(job->drain, job->writer, error);
     make_header(job, &header);
     if (status == MT_OK)
         status = mt_writer_set_header(job->writer, &header, error);
@@ -357,12 +355,12 @@ static enum mt_status begin_when_asked(struct job *job, struct mt_error *error)
 static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
 {
     struct mt_drain_result result;
-    enum mt_status status;
 
     take_time();
     reserve_definitions();
     tell_full_tape();
-    status = mt_drain_pass(job->drain, job->writer, choose_mode(job), &result, error);
+    enum mt_status status =
+        mt_drain_pass(job->drain, job->writer, choose_mode(job), &result, error);
     if (status == MT_OK && result.events)
         status = mt_writer_flush(job->writer, error);
     if (status == MT_OK)

@@ -87,14 +87,12 @@ static bool is_bus_order(const struct answer *answer, const char *order)
 /* Returns false if the device is already in the list. */
 static bool add(struct answer *answer, uint32_t index, const char *instance, size_t length)
 {
-    struct mt_nvml_cuda_device *place;
-
     for (uint32_t i = 0; i < answer->place_count; i++)
         if (answer->places[i].index == index && !instance)
             return false;
     if (answer->place_count == MT_NVML_DEVICES)
         return true;
-    place = &answer->places[answer->place_count++];
+    struct mt_nvml_cuda_device *place = &answer->places[answer->place_count++];
     *place = (struct mt_nvml_cuda_device){.index = index};
     if (instance)
         memcpy(place->instance, instance,
@@ -397,12 +395,11 @@ static void tell(uint32_t number, uint64_t used_bytes, uint64_t free_bytes, int6
 static void sample(uint32_t number, int64_t now_ns)
 {
     struct device *device = &nvml.devices[number];
-    uint64_t used_bytes;
     struct nvml_memory memory;
 
     if (!device->handle || !read_memory(device->handle, &memory))
         return;
-    used_bytes = used_by_us(device->handle);
+    uint64_t used_bytes = used_by_us(device->handle);
     nvml.listed |= used_bytes > 0;
     if (nvml.device_wide && device->has_context)
         used_bytes = memory.used;
@@ -508,12 +505,11 @@ static void look(void)
 static void pass(void)
 {
     int64_t now_ns = clock_ns();
-    uint64_t devices;
 
     look();
     if (nvml.state != SAMPLING || mt_collect_is_idle())
         return;
-    devices = atomic_exchange_explicit(&wanted, 0, memory_order_relaxed);
+    uint64_t devices = atomic_exchange_explicit(&wanted, 0, memory_order_relaxed);
     if (devices && nvml.why) {
         give_up();
         return;

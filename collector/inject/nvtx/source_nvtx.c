@@ -93,12 +93,10 @@ static void put_ours(const struct slots *slots, const nvtx_function *ours)
  * keeps it. */
 static void *next_entry(const char *name, nvtx_function own)
 {
-    void *library, *entry;
-
     if (!mt_recorder_settings->next_nvtx[0])
         return NULL;
-    library = dlopen(mt_recorder_settings->next_nvtx, RTLD_LAZY | RTLD_LOCAL);
-    entry = library ? dlsym(library, name) : NULL;
+    void *library = dlopen(mt_recorder_settings->next_nvtx, RTLD_LAZY | RTLD_LOCAL);
+    void *entry = library ? dlsym(library, name) : NULL;
     return entry == (void *)own ? NULL : entry;
 }
 
@@ -156,17 +154,16 @@ static bool install(const struct slots *core, const struct slots *core2)
 static int initialize(nvtx_get_export_table get)
 {
     struct slots core, core2;
-    bool next, ours;
 
     if (!get || !find_slots(get, NVTX_CORE, &core))
         return 0;
     find_slots(get, NVTX_CORE2, &core2); /* NVTX 1 programs have no domains */
-    next = ask_next(get);
+    bool next = ask_next(get);
     if (!next) {
         put_back(&core);
         put_back(&core2);
     }
-    ours = install(&core, &core2);
+    bool ours = install(&core, &core2);
     if (ours && !next)
         say_version(get);
     return next || ours;
@@ -240,11 +237,11 @@ static int initialize_extension(struct nvtx_module_info *module)
 /* Each copy of an NVTX extension calls it. */
 int InitializeInjectionNvtxExtension(struct nvtx_module_info *module)
 {
-    int saved = errno, result;
+    int saved = errno;
 
     if (!module || module->struct_size < sizeof *module)
         return 0;
-    result = initialize_extension(module);
+    int result = initialize_extension(module);
     errno = saved;
     return result;
 }

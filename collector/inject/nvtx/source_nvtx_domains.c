@@ -79,11 +79,10 @@ static bool grow(struct handles *handles, struct handle_table *old)
 static uint32_t handles_get(struct handles *handles, const void *key)
 {
     struct handle_table *table = atomic_load_explicit(&handles->table, memory_order_acquire);
-    struct entry *entry;
 
     if (!table || !key)
         return 0;
-    entry = find(table, key);
+    struct entry *entry = find(table, key);
     if (!atomic_load_explicit(&entry->key, memory_order_acquire))
         return 0;
     return atomic_load_explicit(&entry->number, memory_order_relaxed);
@@ -166,11 +165,11 @@ static bool equal(struct mt_nvtx_text text, struct mt_nvtx_text head, struct mt_
 static bool append(struct texts *texts, struct mt_nvtx_text text)
 {
     uint32_t number = atomic_load_explicit(&texts->count, memory_order_relaxed);
-    struct mt_nvtx_text *chunk;
 
     if (number >= texts->limit)
         return false;
-    chunk = atomic_load_explicit(&texts->chunks[number / CHUNK], memory_order_relaxed);
+    struct mt_nvtx_text *chunk =
+        atomic_load_explicit(&texts->chunks[number / CHUNK], memory_order_relaxed);
     if (!chunk) {
         chunk = calloc(CHUNK, sizeof *chunk);
         if (!chunk)
@@ -189,11 +188,10 @@ static uint32_t texts_add(struct texts *texts, struct mt_nvtx_text head, struct 
         mt_hash_bytes(head.bytes, head.length) * 31 + mt_hash_bytes(tail.bytes, tail.length);
     uint32_t number = mt_map_get(&texts->known, hash);
     size_t length = head.length + tail.length;
-    char *copy;
 
     if (number != MT_MAP_NONE && equal(texts_get(texts, number), head, tail))
         return number;
-    copy = malloc(length + 1);
+    char *copy = malloc(length + 1);
     if (!copy)
         return 0;
     memcpy(copy, head.bytes, head.length);
@@ -228,11 +226,9 @@ static struct mt_nvtx_text shorten(struct mt_nvtx_text text, size_t room)
 
 uint32_t mt_nvtx_domain(void *handle)
 {
-    uint32_t number;
-
     if (!handle)
         return 0;
-    number = handle_number(HANDLE_DOMAIN, handle);
+    uint32_t number = handle_number(HANDLE_DOMAIN, handle);
     if (!number)
         return handles_get(&nvtx.domain_handles, handle);
     return number <= atomic_load_explicit(&nvtx.domains.count, memory_order_relaxed) ? number : 0;
@@ -246,14 +242,11 @@ struct mt_nvtx_text mt_nvtx_domain_prefix(uint32_t domain)
 void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next)
 {
     static const struct mt_nvtx_text colon = {": ", 2};
-    struct mt_signals before;
-    uint32_t number;
-    void *handle;
 
     name = shorten(name, MAX_DOMAIN_NAME_BYTES);
-    before = mt_lock(&nvtx.lock);
-    number = name.length ? texts_add(&nvtx.domains, name, colon) : 0;
-    handle = hand_out(&nvtx.domain_handles, HANDLE_DOMAIN, number, next);
+    struct mt_signals before = mt_lock(&nvtx.lock);
+    uint32_t number = name.length ? texts_add(&nvtx.domains, name, colon) : 0;
+    void *handle = hand_out(&nvtx.domain_handles, HANDLE_DOMAIN, number, next);
     mt_unlock(&nvtx.lock, before);
     return handle;
 }
@@ -261,14 +254,11 @@ void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next)
 void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *next)
 {
     struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);
-    struct mt_signals before;
-    uint32_t number;
-    void *handle;
 
     text = shorten(text, MT_MAX_NVTX_TEXT_BYTES - prefix.length);
-    before = mt_lock(&nvtx.lock);
-    number = text.length ? texts_add(&nvtx.strings, prefix, text) : 0;
-    handle = hand_out(&nvtx.string_handles, HANDLE_STRING, number, next);
+    struct mt_signals before = mt_lock(&nvtx.lock);
+    uint32_t number = text.length ? texts_add(&nvtx.strings, prefix, text) : 0;
+    void *handle = hand_out(&nvtx.string_handles, HANDLE_STRING, number, next);
     mt_unlock(&nvtx.lock, before);
     return handle;
 }
@@ -302,12 +292,10 @@ const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attribut
 void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_text name)
 {
     struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);
-    struct mt_signals before;
-    uint32_t number;
 
     name = shorten(name, MT_MAX_NVTX_TEXT_BYTES - prefix.length);
-    before = mt_lock(&nvtx.lock);
-    number = name.length ? texts_add(&nvtx.categories, prefix, name) : 0;
+    struct mt_signals before = mt_lock(&nvtx.lock);
+    uint32_t number = name.length ? texts_add(&nvtx.categories, prefix, name) : 0;
     if (number && mt_map_set(&nvtx.category_names, (uint64_t)domain << 32 | category, number))
         number = 0; /* no memory: the category has no name */
     mt_unlock(&nvtx.lock, before);
@@ -316,9 +304,8 @@ void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_tex
 struct mt_nvtx_text mt_nvtx_category(uint32_t domain, uint32_t category)
 {
     struct mt_signals before = mt_lock(&nvtx.lock);
-    uint32_t number;
+    uint32_t number = mt_map_get(&nvtx.category_names, (uint64_t)domain << 32 | category);
 
-    number = mt_map_get(&nvtx.category_names, (uint64_t)domain << 32 | category);
     mt_unlock(&nvtx.lock, before);
     return texts_get(&nvtx.categories, number);
 }

@@ -55,10 +55,10 @@ static int on_range_push_payload(void *domain, const struct nvtx_payload *payloa
 static int on_range_pop_payload(void *domain, const struct nvtx_payload *payloads, size_t count)
 {
     uint32_t number = mt_nvtx_domain(domain);
-    int saved = errno, level;
+    int saved = errno;
 
     mt_nvtx_communicator_record(number, payloads, count);
-    level = mt_nvtx_pop(number);
+    int level = mt_nvtx_pop(number);
     errno = saved;
     if (next_range_pop_payload())
         level = next_range_pop_payload()(mt_nvtx_next_handle(domain), payloads, count);
@@ -69,11 +69,10 @@ static uint64_t on_range_start_payload(void *domain, const struct nvtx_payload *
                                        size_t count)
 {
     uint64_t id = 0;
-    int saved;
 
     if (next_range_start_payload())
         id = next_range_start_payload()(mt_nvtx_next_handle(domain), payloads, count);
-    saved = errno;
+    int saved = errno;
     id = mt_nvtx_start(id, mt_nvtx_domain(domain), NULL);
     errno = saved;
     return id;

@@ -73,15 +73,12 @@ static struct pushed *innermost(const struct stack *stack, uint32_t domain)
 
 static struct pushed *add(struct stack *stack, uint32_t domain)
 {
-    const struct pushed *outer;
-    struct pushed *range;
-
     if (stack->beyond || (stack->count == stack->capacity && !grow(stack))) {
         stack->beyond++;
         return NULL;
     }
-    outer = innermost(stack, domain);
-    range = &stack->ranges[stack->count++];
+    const struct pushed *outer = innermost(stack, domain);
+    struct pushed *range = &stack->ranges[stack->count++];
     *range = (struct pushed){.domain = domain, .level = outer ? outer->level + 1 : 0};
     return range;
 }
@@ -110,11 +107,9 @@ static void emit(uint8_t kind, uint32_t name, uint64_t thread)
 static uint32_t record(uint8_t kind, uint32_t domain, const struct nvtx_attributes *attributes,
                        uint32_t *thread)
 {
-    uint32_t name;
-
     if (!mt_collect_enter())
         return 0;
-    name = mt_nvtx_name(domain, attributes);
+    uint32_t name = mt_nvtx_name(domain, attributes);
     if (name)
         emit(kind, name, 0);
     if (thread)
@@ -229,11 +224,10 @@ uint64_t mt_nvtx_start(uint64_t next, uint32_t domain, const struct nvtx_attribu
 void mt_nvtx_end(uint64_t id)
 {
     size_t slot = id && id != BUSY ? claim(id, id) : SIZE_MAX;
-    struct started range;
 
     if (slot == SIZE_MAX)
         return;
-    range = started[slot];
+    struct started range = started[slot];
     release(slot, 0);
     record_end(range.name, range.thread);
 }

@@ -107,15 +107,11 @@ static bool are_equal(const struct schema *a, const struct schema *b)
 
 void mt_nvtx_schema_add(uint32_t domain, const struct nvtx_schema *from)
 {
-    struct mt_signals before;
-    struct schema schema;
-    size_t number;
-
     if (!is_nccl(domain) || !is_usable(from))
         return;
-    schema = learn(from);
-    number = from->id - NVTX_STATIC_SCHEMAS;
-    before = mt_lock(&nccl.lock);
+    struct schema schema = learn(from);
+    size_t number = from->id - NVTX_STATIC_SCHEMAS;
+    struct mt_signals before = mt_lock(&nccl.lock);
     if (nccl.states[number] == UNKNOWN) {
         nccl.schemas[number] = schema;
         nccl.states[number] = KNOWN;

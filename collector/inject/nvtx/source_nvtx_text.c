@@ -25,11 +25,10 @@ size_t mt_nvtx_length(const char *text, size_t capacity)
 static size_t encode(uint32_t code, char *out, size_t room)
 {
     static const uint8_t leads[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
-    size_t count;
 
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
         code = 0xfffd;
-    count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    size_t count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     if (count > room)
         return 0;
     for (size_t i = count; i-- > 1; code >>= 6)

@@ -78,12 +78,11 @@ static struct known *find(uint32_t os_thread)
 
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 {
-    struct mt_signals before;
     int saved = errno;
 
     if (length > NAME_BYTES)
         length = NAME_BYTES;
-    before = mt_lock(&names.lock);
+    struct mt_signals before = mt_lock(&names.lock);
     if (length && names.given_count < MAX_THREADS &&
         (names.given_count < names.given_capacity ||
          !mt_grow(&names.given, &names.given_capacity, names.given_count + 1,
@@ -101,9 +100,8 @@ void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 static struct given *take_given(size_t *count)
 {
     struct mt_signals before = mt_lock(&names.lock);
-    struct given *given;
+    struct given *given = names.given;
 
-    given = names.given;
     *count = names.given_count;
     names.given = NULL;
     names.given_count = names.given_capacity = 0;
@@ -128,15 +126,13 @@ static void tell_given(void)
 static size_t read_comm(const char *os_thread, char name[COMM_BYTES])
 {
     char path[64];
-    ssize_t length;
-    int file;
 
     if (snprintf(path, sizeof path, "/proc/self/task/%s/comm", os_thread) >= (int)sizeof path)
         return 0;
-    file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return 0;
-    length = read(file, name, COMM_BYTES);
+    ssize_t length = read(file, name, COMM_BYTES);
     close(file);
     return length > 0 && name[length - 1] == '\n' ? (size_t)length - 1 : 0;
 }
@@ -144,13 +140,13 @@ static size_t read_comm(const char *os_thread, char name[COMM_BYTES])
 static void look_at(const char *os_thread, bool only_new)
 {
     uint32_t number = (uint32_t)strtoul(os_thread, NULL, 10);
-    size_t before = names.count, length;
+    size_t before = names.count;
     struct known *known = number ? find(number) : NULL;
     char name[COMM_BYTES] = {0};
 
     if (!known || known->given || (only_new && names.count == before))
         return;
-    length = read_comm(os_thread, name);
+    size_t length = read_comm(os_thread, name);
     memset(name + length, 0, sizeof name - length);
     if (!length || !memcmp(known->name, name, sizeof name))
         return;

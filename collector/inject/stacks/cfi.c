@@ -342,12 +342,11 @@ static uint64_t read_value(struct mt_cursor *in, uint8_t encoding)
 {
     static const uint8_t sizes[FORMAT + 1] = {8, 0, 2, 4, 8, 0, 0, 0, 8, 0, 2, 4, 8, 0, 0, 0};
     unsigned format = encoding & FORMAT, unused_bits = 64 - 8u * sizes[format];
-    const uint8_t *at;
     uint64_t value = 0;
 
     if (format == 1)
         return mt_cursor_varint(in);
-    at = sizes[format] ? mt_cursor_take(in, sizes[format]) : NULL;
+    const uint8_t *at = sizes[format] ? mt_cursor_take(in, sizes[format]) : NULL;
     if (!at) {
         in->bad = true;
         return 0;
@@ -375,27 +374,22 @@ struct common_part {
 
 static bool read_augmentation(const char *letters, struct mt_cursor *in, struct common_part *common)
 {
-    uint64_t length;
-    const uint8_t *bytes;
-    struct mt_cursor data;
-
     if (!*letters)
         return true;
     if (*letters != 'z')
         return false;
     common->has_data = true;
-    length = mt_cursor_varint(in);
-    bytes = mt_cursor_take(in, length);
+    uint64_t length = mt_cursor_varint(in);
+    const uint8_t *bytes = mt_cursor_take(in, length);
     if (!bytes)
         return false;
-    data = (struct mt_cursor){bytes, bytes + length, false};
+    struct mt_cursor data = (struct mt_cursor){bytes, bytes + length, false};
     for (letters++; *letters; letters++) {
-        const uint8_t *encoding;
         if (*letters == 'S')
             common->is_signal = true;
         if (!strchr("RPL", *letters))
             continue;
-        encoding = mt_cursor_take(&data, 1);
+        const uint8_t *encoding = mt_cursor_take(&data, 1);
         if (encoding && *letters == 'R')
             common->encoding = *encoding;
         if (encoding && *letters == 'P')
@@ -410,12 +404,11 @@ static bool read_common(struct mt_cursor in, struct mt_cfi_program *program,
 {
     const uint8_t *head = mt_cursor_take(&in, 9); /* length, 0, version */
     const char *letters = (const char *)in.at;
-    const uint8_t *end;
 
     if (!head || mt_get_u32(head) > mt_cursor_left(&in) + 5 || mt_get_u32(head + 4) != 0)
         return false;
     in.end = head + 4 + mt_get_u32(head);
-    end = in.end > in.at ? memchr(in.at, 0, mt_cursor_left(&in)) : NULL;
+    const uint8_t *end = in.end > in.at ? memchr(in.at, 0, mt_cursor_left(&in)) : NULL;
     if (!end || (head[8] != 1 && head[8] != 3))
         return false;
     in.at = end + 1;
@@ -436,7 +429,6 @@ static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_
     struct common_part common = {0, false, false};
     const uint8_t *head = mt_cursor_take(&in, 8);
     struct mt_cursor common_bytes;
-    uint64_t size;
 
     if (!head || mt_get_u32(head) < 4 || mt_get_u32(head) > mt_cursor_left(&in) + 4 ||
         !bytes_at(info, (uintptr_t)head + 4 - mt_get_u32(head + 4), &common_bytes) ||
@@ -444,7 +436,7 @@ static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_
         return nowhere;
     in.end = head + 4 + mt_get_u32(head);
     program.begin = read_address(&in, common.encoding);
-    size = read_value(&in, common.encoding);
+    uint64_t size = read_value(&in, common.encoding);
     if (common.has_data)
         mt_cursor_take(&in, mt_cursor_varint(&in));
     if (in.bad)
@@ -460,17 +452,17 @@ static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_
 /* Sorted pairs of addresses relative to the table: function, entry. */
 static struct mt_cfi_rule search(const struct dl_phdr_info *info, struct mt_cursor in, uintptr_t pc)
 {
-    const uint8_t *table = in.at, *head = mt_cursor_take(&in, 4), *pairs;
-    uint64_t low = 0, high;
+    const uint8_t *table = in.at, *head = mt_cursor_take(&in, 4);
+    uint64_t low = 0;
     struct mt_cursor entry;
 
     if (!head || head[0] != 1 || head[3] != TO_TABLE_4_BYTES)
         return guess;
     read_value(&in, head[1]); /* address of .eh_frame */
-    high = read_value(&in, head[2]);
+    uint64_t high = read_value(&in, head[2]);
     if (in.bad || high == 0 || high > mt_cursor_left(&in) / 8)
         return guess;
-    pairs = in.at;
+    const uint8_t *pairs = in.at;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         int32_t function = (int32_t)mt_get_u32(pairs + 8 * middle);

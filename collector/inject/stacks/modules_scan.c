@@ -64,10 +64,11 @@ static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * notes)
 static const uint8_t *id_in_notes(struct mt_cursor notes, uint32_t *bytes)
 {
     for (;;) {
-        const uint8_t *head = mt_cursor_take(&notes, 12), *owner, *contents;
+        const uint8_t *head = mt_cursor_take(&notes, 12);
         uint32_t owner_bytes = head ? mt_get_u32(head) : 0;
-        owner = mt_cursor_take(&notes, mt_round_up(owner_bytes, 4));
-        contents = mt_cursor_take(&notes, head ? mt_round_up(mt_get_u32(head + 4), 4) : 0);
+        const uint8_t *owner = mt_cursor_take(&notes, mt_round_up(owner_bytes, 4));
+        const uint8_t *contents =
+            mt_cursor_take(&notes, head ? mt_round_up(mt_get_u32(head + 4), 4) : 0);
         if (notes.bad)
             return NULL;
         *bytes = mt_get_u32(head + 4);
@@ -81,10 +82,11 @@ static const uint8_t *find_build_id(const struct dl_phdr_info *info, uint32_t *b
 {
     for (ElfW(Half) i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        const uint8_t *begin = (const uint8_t *)(info->dlpi_addr + part->p_vaddr), *id;
+        const uint8_t *begin = (const uint8_t *)(info->dlpi_addr + part->p_vaddr);
         if (part->p_type != PT_NOTE || !is_loaded(info, part))
             continue;
-        id = id_in_notes((struct mt_cursor){begin, begin + part->p_memsz, false}, bytes);
+        const uint8_t *id =
+            id_in_notes((struct mt_cursor){begin, begin + part->p_memsz, false}, bytes);
         if (id)
             return id;
     }
@@ -141,13 +143,12 @@ static void define_if_new(void)
 static int visit(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct mt_module_definition module = {.bias = info->dlpi_addr};
-    const uint8_t *build_id;
 
     (void)size;
     (void)context;
     if (!find_range(info, &module))
         return 0;
-    build_id = find_build_id(info, &module.build_id_bytes);
+    const uint8_t *build_id = find_build_id(info, &module.build_id_bytes);
     mt_buf_reset(&scan.payload);
     mt_buf_add(&scan.payload, &module, sizeof module);
     mt_buf_add(&scan.payload, build_id, module.build_id_bytes);

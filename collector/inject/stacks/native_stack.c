@@ -135,12 +135,12 @@ static bool recall(uint64_t key, struct mt_cfi_rule *rule)
 {
     for (unsigned probe = 0; probe < PROBES; probe++) {
         struct cell *cell = cell_at(key, probe);
-        uint64_t found = atomic_load_explicit(&cell->key, memory_order_acquire), word;
+        uint64_t found = atomic_load_explicit(&cell->key, memory_order_acquire);
         if (found == 0)
             return false;
         if (found != key)
             continue;
-        word = atomic_load_explicit(&cell->rule, memory_order_relaxed);
+        uint64_t word = atomic_load_explicit(&cell->rule, memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
         *rule = unpacked(word);
         return atomic_load_explicit(&cell->key, memory_order_relaxed) == key;
@@ -151,11 +151,10 @@ static bool recall(uint64_t key, struct mt_cfi_rule *rule)
 static struct mt_cfi_rule find_rule(uintptr_t pc)
 {
     struct mt_cfi_rule rule = {0, 0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
-    uint64_t key;
 
     if (pc <= BUSY || pc >> GENERATION_SHIFT)
         return rule;
-    key = pc | atomic_load_explicit(&generation, memory_order_relaxed) << GENERATION_SHIFT;
+    uint64_t key = pc | atomic_load_explicit(&generation, memory_order_relaxed) << GENERATION_SHIFT;
     if (recall(key, &rule))
         return rule;
     rule = mt_cfi_find(pc);
@@ -310,14 +309,13 @@ static size_t copy_stack(uintptr_t sp, uint8_t *copy)
     struct iovec local = {copy, COPY_BYTES}, remote[COPY_BYTES / PAGE_BYTES + 1];
     int kept_errno = errno;
     size_t parts = 0, done = 0;
-    ssize_t copied;
 
     while (done < COPY_BYTES) {
         remote[parts].iov_base = (void *)(sp + done);
         remote[parts].iov_len = bytes_in_page(sp + done, done);
         done += remote[parts++].iov_len;
     }
-    copied = process_vm_readv(getpid(), &local, 1, remote, parts, 0);
+    ssize_t copied = process_vm_readv(getpid(), &local, 1, remote, parts, 0);
     if (copied < 0 && (errno == ENOSYS || errno == EPERM) && mt_python_memory_works())
         copied = (ssize_t)copy_tested(sp, copy);
     errno = kept_errno;
@@ -435,9 +433,8 @@ static bool is_same_key(const struct memo_key *a, const struct memo_key *b)
 __attribute__((no_sanitize_address)) static bool has_same_words(const struct stack_memo *memo)
 {
     const uint64_t *words = (const uint64_t *)memo->key.sp;
-    uint32_t i;
 
-    for (i = 0; i < memo->count; i++)
+    for (uint32_t i = 0; i < memo->count; i++)
         if (words[memo->offsets[i]] != memo->values[i])
             return false;
     return true;
@@ -447,9 +444,8 @@ __attribute__((no_sanitize_address)) static bool has_same_words(const struct sta
 static uint32_t stack_memo_find(const struct stack_memos *memos, const struct memo_key *key)
 {
     const struct stack_memo *set = memos->memos[set_of(key)];
-    size_t way;
 
-    for (way = 0; way < MEMO_WAYS; way++)
+    for (size_t way = 0; way < MEMO_WAYS; way++)
         if (set[way].id && is_same_key(&set[way].key, key) && has_same_words(&set[way]))
             return set[way].id;
     return 0;
@@ -479,7 +475,6 @@ __attribute__((noinline)) uint32_t mt_native_stack(unsigned skip)
     struct walk walk = {.fp_known = true, .sp_known = true};
     struct thread_room *room = thread_room ? thread_room : make_room();
     struct memo_key key = {.skip = skip};
-    uint32_t id;
 
     MT_READ_REGISTERS(walk.pc, walk.sp, walk.fp);
     if (!room)
@@ -490,7 +485,7 @@ __attribute__((noinline)) uint32_t mt_native_stack(unsigned skip)
     key.pc = walk.pc;
     key.sp = walk.sp;
     key.fp = walk.fp;
-    id = stack_memo_find(&room->memos, &key);
+    uint32_t id = stack_memo_find(&room->memos, &key);
     if (id)
         return id;
     walk.memo = stack_memo_begin(&room->memos, &key);

@@ -94,7 +94,6 @@ static int remember_library(struct dl_phdr_info *info, size_t bytes, void *data)
 bool mt_python_api_find(struct mt_python_api *api)
 {
     char path[4096];
-    void *library;
 
     *api = (struct mt_python_api){0};
     if (find_in(RTLD_DEFAULT, api))
@@ -102,7 +101,8 @@ bool mt_python_api_find(struct mt_python_api *api)
     /* a program that embeds Python may not export its symbols */
     if (!dl_iterate_phdr(remember_library, path))
         return false;
-    library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD); /* stays open, so that it is not unloaded */
+    void *library =
+        dlopen(path, RTLD_LAZY | RTLD_NOLOAD); /* stays open, so that it is not unloaded */
     return library && find_in(library, api);
 }
 
@@ -169,14 +169,13 @@ static bool find_characters(const struct mt_python_view *view, uintptr_t text, u
 {
     const struct mt_python_layout *l = &view->layout;
     char head[TEXT_SPAN];
-    uint32_t state;
 
     if (l->text_state + 4u > TEXT_SPAN || l->text_length + 8u > TEXT_SPAN ||
         l->object_type + 8u > TEXT_SPAN || !mt_python_plausible(text) ||
         !mt_python_copy(head, text, l->text_state + 4u) ||
         mt_python_pointer(head, l->object_type) != (uintptr_t)view->text_type)
         return false;
-    state = mt_python_u32(head, l->text_state) >> l->text_kind_shift;
+    uint32_t state = mt_python_u32(head, l->text_state) >> l->text_kind_shift;
     *kind = state & 7;
     *count = mt_python_pointer(head, l->text_length);
     *at = text + (state & TEXT_ASCII ? l->text_ascii : l->text_wide);
@@ -272,21 +271,19 @@ static uint32_t define(const struct mt_python_view *view, struct mt_python_threa
                           .name = mt_python_pointer(code, l->code_name),
                           .table = mt_python_pointer(code, l->code_table),
                           .first_line = mt_python_u32(code, l->code_first_line)};
-    size_t bytes;
-    char *large;
-    uint32_t id;
 
     if (!python_bytes(view, parts.table, &parts.table_bytes))
         return 0;
     if (parts.table_bytes > MAX_TABLE_BYTES)
         parts.table_bytes = 0;
-    bytes = sizeof(struct mt_code_definition) + MAX_FILE_BYTES + MAX_NAME_BYTES + parts.table_bytes;
+    size_t bytes =
+        sizeof(struct mt_code_definition) + MAX_FILE_BYTES + MAX_NAME_BYTES + parts.table_bytes;
     if (bytes <= sizeof thread->payload)
         return define_in(view, &parts, thread->payload);
-    large = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *large = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (large == MAP_FAILED)
         return 0;
-    id = define_in(view, &parts, large);
+    uint32_t id = define_in(view, &parts, large);
     munmap(large, bytes);
     return id;
 }
@@ -310,20 +307,18 @@ uint64_t mt_python_define(const struct mt_python_view *view, struct mt_python_th
     const struct mt_python_layout *l = &view->layout;
     struct mt_python_code *set = thread->codes[mt_python_set(frame->code)];
     char code[MT_PYTHON_CODE_SPAN];
-    struct mt_python_code entry;
-    uint64_t word;
     int kept = errno;
 
     if (!mt_python_copy(code, frame->code, l->code_span) ||
         mt_python_pointer(code, l->object_type) != (uintptr_t)view->code_type)
         return 0;
-    entry = python_bytecode(l, frame->code, code);
+    struct mt_python_code entry = python_bytecode(l, frame->code, code);
     entry.mark = mark;
     entry.id = define(view, thread, code);
     errno = kept;
     if (!entry.id)
         return 0;
-    word = (uint64_t)entry.id << 32 | mt_python_offset(l, &entry, frame);
+    uint64_t word = (uint64_t)entry.id << 32 | mt_python_offset(l, &entry, frame);
     if (mark) {
         set[1] = set[0];
         set[0] = entry;
@@ -443,17 +438,14 @@ static bool same_place(const struct mt_python_view *view, const struct mt_python
                        void *theirs)
 {
     const struct mt_python_layout *l = &view->layout;
-    struct mt_python_code entry;
     char code[MT_PYTHON_CODE_SPAN];
-    uint32_t offset;
-    void *number;
     long last;
 
     if (!mt_python_copy(code, ours->code, l->code_span))
         return false;
-    entry = python_bytecode(l, ours->code, code);
-    offset = mt_python_offset(l, &entry, ours);
-    number = api->get_attribute(theirs, "f_lasti");
+    struct mt_python_code entry = python_bytecode(l, ours->code, code);
+    uint32_t offset = mt_python_offset(l, &entry, ours);
+    void *number = api->get_attribute(theirs, "f_lasti");
     if (!number)
         return false;
     last = api->get_long(number);
@@ -468,17 +460,15 @@ static bool same_text(const struct mt_python_view *view, const struct mt_python_
 {
     void *text = api->get_attribute((void *)code, name);
     char ours[COMPARED_BYTES];
-    const char *theirs;
     uintptr_t object;
     intptr_t length;
     size_t bytes;
-    bool same;
 
     if (!text)
         return false;
-    same = mt_python_copy(&object, code + offset, sizeof object) && object == (uintptr_t)text &&
-           python_text(view, object, ours, sizeof ours, &bytes);
-    theirs = same ? api->get_text(text, &length) : NULL;
+    bool same = mt_python_copy(&object, code + offset, sizeof object) &&
+                object == (uintptr_t)text && python_text(view, object, ours, sizeof ours, &bytes);
+    const char *theirs = same ? api->get_text(text, &length) : NULL;
     if (theirs && (size_t)length <= sizeof ours)
         same = bytes == (size_t)length && !memcmp(ours, theirs, bytes);
     api->decrease(text);
@@ -493,12 +483,12 @@ static bool same_table(const struct mt_python_view *view, const struct mt_python
     void *table =
         api->get_attribute((void *)code, l->version < 0x030a ? "co_lnotab" : "co_linetable");
     uintptr_t object;
-    bool same;
 
     if (!table)
         return false;
-    same = mt_python_copy(&object, code + l->code_table, sizeof object) &&
-           object == (uintptr_t)table && (uintptr_t)api->get_bytes(table) == object + l->bytes_data;
+    bool same = mt_python_copy(&object, code + l->code_table, sizeof object) &&
+                object == (uintptr_t)table &&
+                (uintptr_t)api->get_bytes(table) == object + l->bytes_data;
     api->decrease(table);
     return same;
 }
@@ -533,12 +523,10 @@ static bool same_frames(const struct mt_python_view *view, const struct mt_pytho
     bool same = true;
 
     for (size_t i = 0; i < count && same; i++) {
-        void *caller;
-
         if (!frame)
             return false;
         same = same_frame(view, api, thread, &thread->frames[i], frame);
-        caller = api->get_back(frame);
+        void *caller = api->get_back(frame);
         api->decrease(frame);
         frame = caller;
     }

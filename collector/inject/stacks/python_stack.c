@@ -69,7 +69,6 @@ static inline struct mt_python_thread *thread_memory(void)
 static void look_for_python(void)
 {
     char runtime[MT_PYTHON_RUNTIME_BYTES];
-    bool has_runtime;
     enum state found = UNCHECKED;
 
     if (!mt_python_api_find(&python.api)) {
@@ -78,7 +77,7 @@ static void look_for_python(void)
         python.reason = "this version of Python is not known";
         found = OFF;
     } else {
-        has_runtime = mt_python_copy(runtime, (uintptr_t)python.api.runtime, sizeof runtime);
+        bool has_runtime = mt_python_copy(runtime, (uintptr_t)python.api.runtime, sizeof runtime);
         python.view.code_type = python.api.code_type;
         python.view.text_type = python.api.text_type;
         python.view.bytes_type = python.api.bytes_type;
@@ -186,13 +185,12 @@ static __attribute__((noinline)) size_t read_checked(const char *state,
         return 0;
     for (unsigned steps = 0; at && free_words; steps++) {
         enum mt_python_step step = mt_python_step(l, false, &at, &frame);
-        uint64_t word;
 
         if (step == MT_PYTHON_BROKEN || steps == MT_PYTHON_MAX_STEPS)
             return 0;
         if (step == MT_PYTHON_SKIP)
             continue;
-        word = mt_python_word(&python.view, thread, &frame);
+        uint64_t word = mt_python_word(&python.view, thread, &frame);
         thread->words[free_words - 1] = word;
         free_words -= word != 0;
     }
@@ -223,14 +221,13 @@ static inline bool hash_stack(const char *state, struct mt_python_stack *stack)
     for (unsigned steps = 0; at && count < MT_MAX_STACK_FRAMES; steps++) {
         enum mt_python_step step = mt_python_step(l, false, &at, &frame);
         const char *code = (const char *)frame.code;
-        uint64_t mark;
 
         if (step == MT_PYTHON_BROKEN || steps == MT_PYTHON_MAX_STEPS)
             return false;
         if (step == MT_PYTHON_SKIP ||
             mt_python_pointer(code, l->object_type) != (uintptr_t)python.view.code_type)
             continue;
-        mark = mt_python_mark(l, code);
+        uint64_t mark = mt_python_mark(l, code);
         a = fold(a ^ frame.instruction ^ mark << 32 ^ mark >> 32,
                  frame.code ^ UINT64_C(0xa0761d6478bd642f));
         b = fold(b + mark, frame.instruction ^ UINT64_C(0xe7037ed1a0b428db));
@@ -249,11 +246,11 @@ static uint32_t intern(struct mt_python_thread *thread, size_t count)
 
 static uint32_t checked_stack(const char *state, struct mt_python_thread *thread)
 {
-    struct mt_python_stack stack, *known;
+    struct mt_python_stack stack;
 
     if (!hash_stack(state, &stack))
         return 0;
-    known = &thread->stacks[stack.hash % MT_PYTHON_STACKS];
+    struct mt_python_stack *known = &thread->stacks[stack.hash % MT_PYTHON_STACKS];
     if (known->hash == stack.hash && known->more_hash == stack.more_hash)
         return known->id;
     stack.id = intern(thread, read_checked(state, thread));
@@ -265,20 +262,17 @@ static uint32_t checked_stack(const char *state, struct mt_python_thread *thread
 uint32_t mt_python_stack(void)
 {
     int state = atomic_load_explicit(&python.state, memory_order_acquire);
-    struct mt_python_thread *thread;
-    const char *python_thread;
-    uint32_t stack;
 
     if ((state != CHECKED && state != UNCHECKED) || python.api.is_finalizing())
         return 0;
-    python_thread = python.api.this_thread();
+    const char *python_thread = python.api.this_thread();
     if (!python_thread)
         return 0;
-    thread = thread_memory();
+    struct mt_python_thread *thread = thread_memory();
     if (!thread)
         return 0;
-    stack = state == CHECKED ? checked_stack(python_thread, thread)
-                             : intern(thread, read_unchecked(python_thread, thread));
+    uint32_t stack = state == CHECKED ? checked_stack(python_thread, thread)
+                                      : intern(thread, read_unchecked(python_thread, thread));
     if (stack && !atomic_load_explicit(&python.gave, memory_order_relaxed))
         atomic_store_explicit(&python.gave, true, memory_order_relaxed);
     return stack;

@@ -78,9 +78,8 @@ static bool is_elf(const struct image *image)
 static const Elf64_Shdr *symbol_section(const struct image *image)
 {
     const Elf64_Shdr *found;
-    uint64_t i;
 
-    for (i = 0; (found = section(image, i)) != NULL; i++)
+    for (uint64_t i = 0; (found = section(image, i)) != NULL; i++)
         if (found->sh_type == SHT_SYMTAB && found->sh_offset % 8 == 0)
             return found;
     return NULL;
@@ -89,11 +88,11 @@ static const Elf64_Shdr *symbol_section(const struct image *image)
 /* The part of a function that the compiler moved away (".cold") has the same name. */
 static void match(const char *name, size_t room, uint64_t value, uint64_t values[WANTED])
 {
-    size_t i, length = strnlen(name, room);
+    size_t length = strnlen(name, room);
 
     if (length == room || memchr(name, '.', length))
         return;
-    for (i = 0; i < WANTED; i++)
+    for (size_t i = 0; i < WANTED; i++)
         if (strncmp(name, wanted[i], strlen(wanted[i])) == 0)
             values[i] = value;
 }
@@ -104,17 +103,16 @@ static bool find_values(const struct image *image, uint64_t values[WANTED])
     const Elf64_Shdr *names = symbols ? section(image, symbols->sh_link) : NULL;
     const Elf64_Sym *symbol;
     const char *texts;
-    uint64_t i;
 
     if (!names || !(symbol = part(image, symbols->sh_offset, symbols->sh_size)) ||
         !(texts = part(image, names->sh_offset, names->sh_size)))
         return false;
-    for (i = 0; i < symbols->sh_size / sizeof *symbol; i++) {
+    for (uint64_t i = 0; i < symbols->sh_size / sizeof *symbol; i++) {
         if (symbol[i].st_value && symbol[i].st_name < names->sh_size)
             match(texts + symbol[i].st_name, names->sh_size - symbol[i].st_name, symbol[i].st_value,
                   values);
     }
-    for (i = 0; i < WANTED; i++)
+    for (uint64_t i = 0; i < WANTED; i++)
         if (!values[i])
             return false;
     return true;
@@ -122,9 +120,7 @@ static bool find_values(const struct image *image, uint64_t values[WANTED])
 
 static bool place_of(uintptr_t function, const uintptr_t *functions, size_t count, uint16_t *place)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (functions[i] == function) {
             *place = (uint16_t)i;
             return true;
@@ -168,11 +164,10 @@ bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintp
                            struct mt_torch_version *version)
 {
     struct image image;
-    bool found;
 
     if (!map_file(library_path, &image))
         return false;
-    found = find_symbol_places(&image, base, functions, version);
+    bool found = find_symbol_places(&image, base, functions, version);
     munmap((void *)(uintptr_t)image.bytes, image.length);
     return found;
 }
@@ -239,10 +234,9 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct place *place = data;
     bool sealed = false;
-    int i;
 
     (void)size;
-    for (i = 0; i < info->dlpi_phnum; i++) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (!is_inside(info, segment, place))
             continue;
@@ -357,13 +351,12 @@ static void see_originals(void *self)
 static void our_init(void *self, int device_count)
 {
     struct mt_torch_functor functor;
-    attach_function attach;
 
     see_originals(self);
     ((init_function)hooked.init)(self, device_count);
     if (atomic_flag_test_and_set(&hooked.attached))
         return;
-    attach = (attach_function)hooked.table.functions[hooked.version.attach_tracker];
+    attach_function attach = (attach_function)hooked.table.functions[hooked.version.attach_tracker];
     mt_torch_tracker_begin(&hooked.version, &functor);
     if (!hooked.has_reports)
         mt_torch_set_mode(MT_TORCH_TRACKED);
@@ -437,20 +430,18 @@ static bool hook(void **const *allocator)
 {
     struct place library;
     const struct table *table;
-    void **object;
-    bool is_async;
     char text[MT_TORCH_VERSION_BYTES];
 
     if (!allocator || !is_memory(allocator, sizeof *allocator, MEMORY_READ))
         return false;
-    object = __atomic_load_n(allocator, __ATOMIC_ACQUIRE);
+    void **object = __atomic_load_n(allocator, __ATOMIC_ACQUIRE);
     if (!object || !locate(object, sizeof *object, MEMORY_DATA, &library))
         return false;
     mt_torch_version_read(library.path, text, sizeof text);
     mt_torch_note_version(text);
     table = (const void *)((const char *)*object - offsetof(struct table, functions));
     if (!table_is_native(table)) {
-        is_async = table_is_async(table);
+        bool is_async = table_is_async(table);
         atomic_store(&hooked.foreign, !is_async);
         (void)say(FOREIGN);
         return is_async;

@@ -82,9 +82,7 @@ static void unlock_held(void)
 /* Call it with the lock held. */
 static void decide(enum mt_torch_mode verdict)
 {
-    unsigned i;
-
-    for (i = 0; i < held.count && verdict == MT_TORCH_TRACKED; i++)
+    for (unsigned i = 0; i < held.count && verdict == MT_TORCH_TRACKED; i++)
         mt_collect_emit(&held.events[i]);
     held.count = 0;
     mt_torch_set_mode(verdict);
@@ -328,9 +326,7 @@ static void *original(enum interposed which, const void *caller)
 
 void mt_torch_reports_resolve(void *library)
 {
-    int i;
-
-    for (i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; i++) {
         void *function = mt_original_symbol(library, names[i]);
         if (function)
             atomic_store_explicit(&originals[i], function, memory_order_release);

@@ -53,11 +53,10 @@ const struct mt_torch_version *mt_torch_version_find(const char *text)
 {
     unsigned major, minor;
     bool release;
-    size_t i;
 
     if (!parse(text, &major, &minor, &release) || !release)
         return NULL;
-    for (i = 0; i < sizeof known_versions / sizeof *known_versions; i++)
+    for (size_t i = 0; i < sizeof known_versions / sizeof *known_versions; i++)
         if (known_versions[i].major == major && known_versions[i].minor == minor)
             return &known_versions[i];
     return NULL;
@@ -84,11 +83,10 @@ bool mt_torch_version_has_pool(const char *text)
 static bool beside(const char *library_path, const char *relative, char *path, size_t path_bytes)
 {
     const char *slash = strrchr(library_path, '/');
-    int length;
 
     if (!slash)
         return false;
-    length =
+    int length =
         snprintf(path, path_bytes, "%.*s/%s", (int)(slash - library_path), library_path, relative);
     return length > 0 && (size_t)length < path_bytes;
 }
@@ -96,11 +94,10 @@ static bool beside(const char *library_path, const char *relative, char *path, s
 static bool read_text(const char *path, char *text, size_t text_bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length;
 
     if (fd < 0)
         return false;
-    length = read(fd, text, text_bytes - 1);
+    ssize_t length = read(fd, text, text_bytes - 1);
     close(fd);
     if (length <= 0)
         return false;
@@ -124,12 +121,11 @@ static bool copy_until(const char *from, const char *stops, char *text, size_t t
 bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes)
 {
     char path[4096], content[FILE_BYTES];
-    const char *at;
 
     *text = '\0';
     if (beside(library_path, "../version.py", path, sizeof path) &&
         read_text(path, content, sizeof content)) {
-        at = strstr(content, "__version__ = ");
+        const char *at = strstr(content, "__version__ = ");
         if (at && (at[14] == '\'' || at[14] == '"'))
             return copy_until(at + 15, "'\"\r\n", text, text_bytes);
     }

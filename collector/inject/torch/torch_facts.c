@@ -47,14 +47,13 @@ static uint64_t total_bytes(int device)
 void mt_torch_limit_set(double fraction, int device)
 {
     int saved = errno;
-    uint64_t total, limit, before, peak;
 
     if (device < 0 || device >= MAX_DEVICES || !(fraction >= 0 && fraction <= 1))
         return;
-    total = total_bytes(device);
-    limit = fraction < 1 ? (uint64_t)(fraction * (double)total) : 0;
-    peak = atomic_load(&devices[device].reserved_peak_bytes);
-    before = atomic_exchange(&devices[device].limit_bytes, limit);
+    uint64_t total = total_bytes(device);
+    uint64_t limit = fraction < 1 ? (uint64_t)(fraction * (double)total) : 0;
+    uint64_t peak = atomic_load(&devices[device].reserved_peak_bytes);
+    uint64_t before = atomic_exchange(&devices[device].limit_bytes, limit);
     if (peak && before != limit && (before || peak > limit))
         atomic_store(&devices[device].spoiled, true);
     if (fraction < 1)
@@ -65,11 +64,9 @@ void mt_torch_limit_set(double fraction, int device)
 /* Called with the device's lock held. */
 void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back)
 {
-    uint64_t reserved;
-
     if (device < 0 || device >= MAX_DEVICES)
         return;
-    reserved = atomic_load_explicit(&devices[device].reserved_bytes, memory_order_relaxed);
+    uint64_t reserved = atomic_load_explicit(&devices[device].reserved_bytes, memory_order_relaxed);
     reserved = gives_back ? reserved - bytes : reserved + bytes;
     atomic_store_explicit(&devices[device].reserved_bytes, reserved, memory_order_relaxed);
     if (!gives_back && reserved > atomic_load(&devices[device].reserved_peak_bytes))
@@ -81,9 +78,8 @@ static uint64_t common_limit(void)
 {
     uint64_t limit = 0;
     bool first = true;
-    int i;
 
-    for (i = 0; i < MAX_DEVICES; i++) {
+    for (int i = 0; i < MAX_DEVICES; i++) {
         uint64_t own = atomic_load(&devices[i].limit_bytes);
         if (!atomic_load(&devices[i].reserved_peak_bytes))
             continue;
@@ -147,9 +143,8 @@ void mt_torch_note_options(void)
 {
     static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
                                         "PYTORCH_ALLOC_CONF"};
-    size_t i;
 
-    for (i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
         if (value) {
             snprintf(options, sizeof options, "%s", value);
