@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum mt_status mt_check_failed(struct mt_error *error, const char *expression, const char *file,

@@ -6,7 +6,6 @@
 
 #include "answer_rows.h"
 #include "cli.h"
-#include "io.h"
 #include "named_questions.h"
 #include "outputs.h"
 #include "run_database.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "process_memory.h"
 

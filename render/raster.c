@@ -3,7 +3,6 @@
 #include <cairo.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "glyph_cache.h"
 #include "process_memory.h"

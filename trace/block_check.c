@@ -1,6 +1,5 @@
 /* Whole check of an encoded block: decoding it returns the original events. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "check.h"
 #include "codec.h"

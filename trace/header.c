@@ -4,7 +4,6 @@
  * The header frame: facts about the run as pairs of texts, so that a new fact needs no new version.
  * Booleans are "1" or absent, numbers are decimal, and unknown facts are absent. */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

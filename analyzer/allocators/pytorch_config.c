@@ -1,7 +1,6 @@
 #include "pytorch_config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "buf.h"

@@ -3,7 +3,6 @@
 
 #include "grow.h"
 #include "model_passes.h"
-#include "process_memory.h"
 
 static struct mt_forward_call *call_at(struct mt_model_passes *passes, uint32_t line, uint32_t *id)
 {

@@ -8,7 +8,6 @@
 #include "map.h"
 #include "process_memory.h"
 #include "python_tree.h"
-#include "site.h"
 #include "symbols.h"
 #include "work_kinds.h"
 

@@ -5,7 +5,6 @@
 
 #include "diff.h"
 #include "history.h"
-#include "process_memory.h"
 
 /* Sites that have a partner, as "phase\nsite". */
 struct matched {

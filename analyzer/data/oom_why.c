@@ -1,7 +1,6 @@
 #include "oom_why.h"
 
 #include "card_use.h"
-#include "report_query.h"
 #include "util.h"
 
 /* A step that adds 1.3 times as much as the largest before it had a larger input. */

@@ -8,7 +8,6 @@
  * anything else; then all others, which must be many and of several sizes. The claimed saving is
  * that of a replay in which each copy ends as soon as it is allocated. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis.h"
 #include "finding.h"

@@ -9,7 +9,6 @@
  * A trace has allocations and frees, not uses. That the next step does not read them is assumed,
  * only for training, and the text says so. Nothing is assumed about batches, which may be
  * prefetched. */
-#include <string.h>
 
 #include "finding.h"
 #include "map.h"

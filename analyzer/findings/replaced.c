@@ -3,7 +3,6 @@
 #include "process_memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "grow.h"
 #include "map.h"

@@ -6,10 +6,8 @@
 
 #include "finding.h"
 #include "grow.h"
-#include "report_query.h"
 #include "site.h"
 #include "units.h"
-#include "util.h"
 
 struct waiting_block {
     uint64_t addr, bytes;

@@ -4,7 +4,6 @@
 
 #include "attributed.h"
 #include "holding.h"
-#include "model_feed.h"
 #include "phases.h"
 #include "process_memory.h"
 #include "report.h"

@@ -5,7 +5,6 @@
 #include "util.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Foreign formats may reuse an address on several devices. */
 static uint64_t key_of(const struct mt_event *event)

@@ -7,7 +7,6 @@
 #include "lane.h"
 #include "live_table.h"
 #include "one_replay.h"
-#include "policy.h"
 #include "util.h"
 
 static void copy_device(struct mt_device_model *copy, const struct mt_device_model *device)

@@ -1,5 +1,4 @@
 /* The limit of a run: recorded, or inferred from its refused requests. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "limit.h"

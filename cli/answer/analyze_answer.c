@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "analyze_output.h"
-#include "baseline.h"
-#include "card_use.h"
 #include "device_model.h"
 #include "foreign_text.h"
 #include "heaps.h"

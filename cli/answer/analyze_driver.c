@@ -7,8 +7,6 @@
 #include "text_table.h"
 #include "units.h"
 
-#include <string.h>
-
 #define MAX_OWNERS   12
 #define MAX_FAILURES 6
 

@@ -1,10 +1,8 @@
 /* Parts of the text about a run: idle memory, findings, modules, and the parts of the whole device
  * while a model is served, with the largest KV cache that fits. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyze_output.h"
-#include "device_choice.h"
 #include "foreign_text.h"
 #include "json.h"
 #include "report_query.h"

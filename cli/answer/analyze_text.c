@@ -1,5 +1,4 @@
 /* The text of `memtrace analyze`: the answer, its reasons, tables, and how far to trust it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyze_output.h"

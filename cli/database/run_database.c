@@ -10,7 +10,6 @@
 #include "database.h"
 #include "database_file.h"
 #include "export_database.h"
-#include "io.h"
 #include "units.h"
 
 enum { LOOK_SECONDS = 5 }; /* for a question about settings */

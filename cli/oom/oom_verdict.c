@@ -3,8 +3,6 @@
  */
 #include "oom_text.h"
 
-#include <string.h>
-
 #include "cards.h"
 #include "units.h"
 #include "util.h"

@@ -17,7 +17,6 @@
 #include "import.h"
 #include "memory_limit.h"
 #include "options.h"
-#include "policy.h"
 #include "units.h"
 #include "util.h"
 

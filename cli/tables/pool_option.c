@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "json.h"
-#include "policy.h"
 #include "text_table.h"
 #include "units.h"
 

@@ -1,9 +1,7 @@
 #include "view_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
 #include "history.h"
 #include "instant_option.h"
 #include "question_report.h"

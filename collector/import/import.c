@@ -1,7 +1,5 @@
 #include "import.h"
 
-#include <string.h>
-
 #include "buf.h"
 #include "feed.h"
 #include "importers.h"

@@ -3,8 +3,6 @@
  * the order of the bytecode. */
 #include "python_code.h"
 
-#include <stdbool.h>
-
 enum { UNIT_BYTES = 2 };
 
 struct cursor {

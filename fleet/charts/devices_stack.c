@@ -1,6 +1,5 @@
 /* The stack of a shared device: which processes have a layer of their own, and the labels in it. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "chart_frame.h"

@@ -1,7 +1,6 @@
 /* The text of the comparison of two jobs: the most important change, how ranks were matched, and
  * where memory changed. */
 #include <stdio.h>
-#include <string.h>
 
 #include "fleet_diff_output.h"
 #include "text_table.h"

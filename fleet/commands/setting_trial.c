@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
 #include "fit.h"
 #include "policy_options.h"
 #include "process_memory.h"

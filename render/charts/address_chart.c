@@ -2,7 +2,6 @@
  * prevent a segment from being returned. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "address.h"
 #include "block_key.h"

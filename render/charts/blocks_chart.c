@@ -1,6 +1,5 @@
 /* Draws every large block of a part of a run as a separate shape. */
 #include <math.h>
-#include <string.h>
 
 #include "blocks.h"
 #include "flamechart_layout.h"

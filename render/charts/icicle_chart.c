@@ -4,8 +4,6 @@
 #include "chart.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cell_label.h"
 #include "chart_frame.h"

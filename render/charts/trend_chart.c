@@ -1,7 +1,6 @@
 /* Memory from step to step, which shows whether it grows. The verdict and the evidence are from the
  * finding "growth", so text and picture agree. */
 #include <math.h>
-#include <string.h>
 
 #include "cell_label.h"
 #include "chart.h"

@@ -3,7 +3,6 @@
 
 #include "card_words.h"
 #include "foreign_text.h"
-#include "report_query.h"
 #include "units.h"
 
 /* "PyTorch" of "PyTorch 2.11.0+cu130". */

@@ -15,7 +15,6 @@
 #include "report_page.h"
 #include "report_query.h"
 #include "theme.h"
-#include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
 

@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks_model.h"
 #include "escape.h"
 #include "history.h"
 #include "process_memory.h"
-#include "report_query.h"
 #include "report_rows.h"
 #include "time_axis.h"
 #include "timeline_layout.h"

@@ -15,7 +15,6 @@
 #include "page_head.h"
 #include "report_page.h"
 #include "report_query.h"
-#include "timeline_layout.h"
 #include "util.h"
 #include "verdict.h"
 

@@ -1,7 +1,6 @@
 /* The first line of a document, and the advice below it. */
 #include <string.h>
 
-#include "baseline.h"
 #include "card_use.h"
 #include "buf.h"
 #include "report_query.h"

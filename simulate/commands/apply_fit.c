@@ -3,7 +3,6 @@
  * fits. Then each change that stays is left out once, because a later one may have made it
  * superfluous. Each trial is a dry run. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,8 +11,6 @@
 #include "assumption.h"
 #include "card_use.h"
 #include "dry_run_measure.h"
-#include "foreign_text.h"
-#include "json.h"
 #include "process_memory.h"
 #include "simulated_run.h"
 #include "temporary_folder.h"

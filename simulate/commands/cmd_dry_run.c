@@ -14,7 +14,6 @@
 #include "sweep_output.h"
 #include "sweep_runs.h"
 #include "temporary_folder.h"
-#include "util.h"
 
 struct dry_run {
     struct mt_run_settings settings;

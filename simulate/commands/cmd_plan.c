@@ -1,7 +1,5 @@
 /* memtrace plan: searches the values and layouts with which a command fits on cards. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "dry_run_annex.h"
 #include "gate_run.h"

@@ -1,7 +1,4 @@
-#include <inttypes.h>
-#include <string.h>
 
-#include "analyze.h"
 #include "analyze_output.h"
 #include "card_use.h"
 #include "dry_run_answer.h"
@@ -9,15 +6,10 @@
 #include "dry_run_measure.h"
 #include "foreign_text.h"
 #include "gate_output.h"
-#include "header.h"
 #include "json.h"
-#include "question_report.h"
 #include "report.h"
 #include "report_json.h"
-#include "report_query.h"
-#include "simulated_site.h"
 #include "units.h"
-#include "util.h"
 
 static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "analyze.h"
-#include "open_input.h"
 #include "question_report.h"
 #include "report_query.h"
 

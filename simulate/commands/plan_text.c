@@ -9,7 +9,6 @@
 #include "dry_run_answer.h"
 #include "grow.h"
 #include "process_memory.h"
-#include "report_json.h"
 #include "sweep_output.h"
 #include "text_table.h"
 #include "units.h"

@@ -17,7 +17,6 @@
 #include "process_memory.h"
 #include "python_of_command.h"
 #include "record_output.h"
-#include "util.h"
 
 /* Each is next to the program, or in the program's private folder (environment.h). */
 #define PYTHON_SHIM "memtrace-python"

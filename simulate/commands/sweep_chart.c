@@ -4,8 +4,6 @@
 #include "sweep_output.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "chart_frame.h"
 #include "units.h"

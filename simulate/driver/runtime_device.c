@@ -1,6 +1,5 @@
 /* Devices: the current one of each thread, its primary context, and the properties of the card. */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 #include "weight_copies.h"
 
 #include "grow.h"
-#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 #include "made_trace.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "rows_csv.h"
-#include "util.h"
 
 enum { PIECE_BYTES = 256 * 1024 };
 

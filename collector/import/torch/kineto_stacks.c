@@ -2,7 +2,6 @@
  * ranges are made when an instant first needs them, and kept until a range below them ends. */
 #include <stdlib.h>
 
-#include "grow.h"
 #include "kineto_read.h"
 #include "sorted.h"
 #include "torch_names.h"

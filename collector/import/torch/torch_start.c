@@ -8,7 +8,6 @@
  * anywhere. Their mapped part at the start is the mapped part at the end, plus unmaps, minus maps
  * in between: a sum over end points. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "sorted.h"
 #include "torch.h"

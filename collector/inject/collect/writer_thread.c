@@ -1,7 +1,6 @@
 /* The only thread of the collector: polls the sources, drains the tape into the trace, and returns
  * the slots. All slow work is done here. */
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "drain.h"
 #include "settings.h"
 #include "inject_source.h"
-#include "ring.h"
 #include "tape_file.h"
 #include "zstd_library.h"
 

@@ -6,7 +6,6 @@
 #include "hash.h"
 
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { PART_BITS = 4, PARTS = 1 << PART_BITS, FIRST_CAPACITY = 1024 };

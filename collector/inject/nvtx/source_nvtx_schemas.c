@@ -10,7 +10,6 @@
  * and ranks of the first and all values of the second are ignored. */
 #include "nvtx_parts.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "collect.h"

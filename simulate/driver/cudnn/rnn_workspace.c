@@ -3,8 +3,6 @@
  * integers. */
 #include "rnn_workspace.h"
 
-#include <stdint.h>
-
 enum {
     ALIGNMENT_BYTES = 256,
     BYTES_OF_A_LAYER = 8 << 20,
