@@ -228,11 +228,11 @@ static int export(const struct mt_question_report *asked, const struct arguments
     }
     if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    struct mt_export what = (struct mt_export){.report = report,
-                                               .first_event = device ? device->first_event : 0,
-                                               .title = title_of(&arena, arguments, report),
-                                               .exporter = "memtrace",
-                                               .with_blocks = arguments->with_blocks};
+    struct mt_export what = {.report = report,
+                             .first_event = device ? device->first_event : 0,
+                             .title = title_of(&arena, arguments, report),
+                             .exporter = "memtrace",
+                             .with_blocks = arguments->with_blocks};
     choose_blocks(arguments, device, &what);
     grow(&arena, arguments, device, &what, &icicle);
     what.icicle = icicle;

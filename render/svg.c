@@ -130,9 +130,9 @@ void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, str
 
 static void add_hatches(struct mt_buf *out, const struct usage *usage, const char *id)
 {
-    unsigned color, p = MT_HATCH_PERIOD;
+    unsigned p = MT_HATCH_PERIOD;
 
-    for (color = 1; color < MT_COLOR_COUNT; color++) {
+    for (unsigned color = 1; color < MT_COLOR_COUNT; color++) {
         if (!usage->hatch[color])
             continue;
         mt_buf_printf(out,

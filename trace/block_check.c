@@ -13,17 +13,16 @@ static bool all_defined(struct mt_ids *ids, const struct mt_symbols *symbols)
         [MT_TABLE_POOLS] = symbols->pool_count,      [MT_TABLE_HEAPS] = symbols->heap_count,
         [MT_TABLE_THREADS] = symbols->thread_count,
     };
-    uint32_t table, id;
 
     mt_ids_init(ids, UINT64_MAX);
-    for (table = 0; table < MT_TABLE_COUNT; table++) {
+    for (uint32_t table = 0; table < MT_TABLE_COUNT; table++) {
         struct mt_id_map *map = &ids->map[table];
         if (!counts[table])
             continue;
         map->ids = malloc(counts[table] * sizeof *map->ids);
         if (!map->ids)
             return false;
-        for (id = 0; id < counts[table]; id++)
+        for (uint32_t id = 0; id < counts[table]; id++)
             map->ids[id] = id;
         map->capacity = map->count = counts[table];
     }
@@ -34,9 +33,7 @@ static bool all_defined(struct mt_ids *ids, const struct mt_symbols *symbols)
 static bool names_known_devices(const struct mt_symbols *symbols, const struct mt_event *events,
                                 size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (events[i].device >= symbols->device_count)
             return false;
     return true;
@@ -65,7 +62,6 @@ static bool decodes_to(struct mt_decoder *decoder, const struct mt_event_block *
     struct mt_symbols borrowed = *symbols; /* all ids are known: nothing is added to them */
     struct mt_decoded decoded;
     enum mt_status status = mt_event_block_decode(decoder, block, ids, &borrowed, &decoded, why);
-    size_t i;
 
     if (status != MT_OK)
         return status == MT_ERR_MEMORY;
@@ -73,7 +69,7 @@ static bool decodes_to(struct mt_decoder *decoder, const struct mt_event_block *
     if (decoded.unknown) /* kinds of a later version, which the decoder drops */
         return true;
     MT_SOUND(why, decoded.count == count);
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (!is_same(&decoded.events[i], &events[i], why))
             return false;
     return true;

@@ -82,12 +82,10 @@ static inline void dictionary_release(struct dictionary *dictionary)
 
 static inline void dictionary_clear(struct dictionary *dictionary)
 {
-    uint32_t i;
-
     dictionary->count = 0;
     if (++dictionary->stamp)
         return;
-    for (i = 0; i <= dictionary->mask; i++) /* the stamp wraps once in 2^32 blocks */
+    for (uint32_t i = 0; i <= dictionary->mask; i++) /* the stamp wraps once in 2^32 blocks */
         dictionary->slots[i].stamp = 0;
     dictionary->stamp = 1;
 }
@@ -123,15 +121,15 @@ static inline struct dictionary_slot *dictionary_add(struct dictionary *dictiona
 /* Checks that each value is found under its own index. */
 static inline bool dictionary_is_sound(const struct dictionary *dictionary, const char **why)
 {
-    uint32_t i, filled = 0;
+    uint32_t filled = 0;
 
     MT_SOUND(why, dictionary->count <= dictionary->mask / 2 + 1);
-    for (i = 0; i < dictionary->count; i++) {
+    for (uint32_t i = 0; i < dictionary->count; i++) {
         const struct dictionary_slot *slot = dictionary_find(dictionary, dictionary->values[i]);
         MT_SOUND(why, slot->stamp == dictionary->stamp);
         MT_SOUND(why, slot->index == i);
     }
-    for (i = 0; i <= dictionary->mask; i++)
+    for (uint32_t i = 0; i <= dictionary->mask; i++)
         filled += dictionary->slots[i].stamp == dictionary->stamp;
     MT_SOUND(why, filled == dictionary->count);
     return true;
@@ -167,17 +165,16 @@ static void write_planes(struct mt_buf *out, struct mt_buf *scratch, enum mt_col
                          const uint16_t *values, size_t count, uint32_t table_count)
 {
     uint8_t *at = scratch_for(scratch, count, 2);
-    size_t i;
 
     if (!at || !count)
         return;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         MT_ASSERT(values[i] < table_count);
         at[i] = (uint8_t)values[i];
     }
     at += count;
     if (table_count > 256) {
-        for (i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++)
             at[i] = (uint8_t)(values[i] >> 8);
         at += count;
     }
@@ -188,12 +185,11 @@ static void write_forms(const struct mt_encoder *encoder, struct mt_buf *out,
                         struct mt_buf *scratch)
 {
     uint8_t *at = scratch_for(scratch, encoder->form_count, MAX_FORM_BYTES);
-    uint32_t i;
 
     if (!at)
         return;
     at = mt_put_varint(at, encoder->form_count);
-    for (i = 0; i < encoder->form_count; i++) {
+    for (uint32_t i = 0; i < encoder->form_count; i++) {
         const struct mt_event *of = &encoder->forms[i].of;
         at = mt_put_varint(at, of->kind);
         at = mt_put_varint(at, of->flags);
@@ -210,9 +206,7 @@ static void write_forms(const struct mt_encoder *encoder, struct mt_buf *out,
 /* Nanoseconds, or microseconds if that loses nothing. */
 static uint64_t common_unit(const uint64_t *times, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (times[i] % 1000)
             return 1;
     return 1000;
@@ -222,9 +216,9 @@ static uint64_t common_unit(const uint64_t *times, size_t count)
  * a varint follows. */
 static unsigned best_width(const uint64_t *times, size_t count, uint64_t unit)
 {
-    size_t beyond_one = 0, beyond_two = 0, i;
+    size_t beyond_one = 0, beyond_two = 0;
 
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         beyond_one += times[i] >= 0xFF * unit;
         beyond_two += times[i] >= 0xFFFF * unit;
     }
@@ -233,7 +227,7 @@ static unsigned best_width(const uint64_t *times, size_t count, uint64_t unit)
 
 static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
 {
-    size_t count = encoder->event_count, i, rest = 0;
+    size_t count = encoder->event_count, rest = 0;
     uint64_t *times = encoder->times, unit = common_unit(times, count);
     unsigned width = best_width(times, count, unit);
     uint64_t escape = width == 1 ? 0xFF : 0xFFFF;
@@ -243,7 +237,7 @@ static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct m
         return;
     at = mt_put_varint(at, unit);
     *at++ = (uint8_t)width;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint64_t value = unit == 1 ? times[i] : times[i] / 1000;
         MT_ASSERT(value * unit == times[i] && rest <= i);
         if (value >= escape) {
@@ -255,7 +249,7 @@ static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct m
             at[count + i] = (uint8_t)(value >> 8);
     }
     at += count * width;
-    for (i = 0; i < rest; i++)
+    for (size_t i = 0; i < rest; i++)
         at = mt_put_varint(at, times[i]);
     finish_column(out, MT_COLUMN_TIMES, scratch, at);
 }
@@ -266,17 +260,15 @@ static void write_differences(struct mt_buf *out, struct mt_buf *scratch, enum m
 {
     uint8_t *at = scratch_for(scratch, table->count, MT_VARINT_MAX_BYTES);
     uint64_t bits = 0, last = 0;
-    unsigned shift;
-    uint32_t i;
 
     if (!at || !table->count)
         return;
-    for (i = 0; i < table->count; i++)
+    for (uint32_t i = 0; i < table->count; i++)
         bits |= table->values[i];
-    shift = bits ? (unsigned)__builtin_ctzll(bits) : 0;
+    unsigned shift = bits ? (unsigned)__builtin_ctzll(bits) : 0;
     at = mt_put_varint(at, table->count);
     at = mt_put_varint(at, shift);
-    for (i = 0; i < table->count; i++) {
+    for (uint32_t i = 0; i < table->count; i++) {
         uint64_t value = table->values[i] >> shift;
         MT_ASSERT(value << shift == table->values[i]);
         at = mt_put_varint(at, mt_zigzag(value - last));
@@ -289,13 +281,12 @@ static void write_varints(struct mt_buf *out, struct mt_buf *scratch, enum mt_co
                           const uint64_t *values, size_t count)
 {
     uint8_t *at = scratch_for(scratch, count, MT_VARINT_MAX_BYTES);
-    size_t i;
 
     if (!at || !count)
         return;
     if (column == MT_COLUMN_SIZES) /* a table */
         at = mt_put_varint(at, count);
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         at = mt_put_varint(at, values[i]);
     finish_column(out, column, scratch, at);
 }
@@ -427,7 +418,6 @@ static unsigned encode_new_place(struct mt_encoder *encoder, const struct mt_eve
 static unsigned encode_known_place(struct mt_encoder *encoder, const struct mt_event *event)
 {
     const struct dictionary_slot *slot = dictionary_find(&encoder->addresses, event->addr);
-    const struct encoder_place *place;
     unsigned fields;
 
     if (slot->stamp != encoder->addresses.stamp)
@@ -441,7 +431,7 @@ static unsigned encode_known_place(struct mt_encoder *encoder, const struct mt_e
         encoder->back[encoder->back_count++] = (uint16_t)(encoder->place_count - 1 - slot->note);
         encoder->last_place = slot->note;
     }
-    place = &encoder->places[slot->note];
+    const struct encoder_place *place = &encoder->places[slot->note];
     if (place->size_bytes != event->size_bytes)
         fields |= encode_size(encoder, event->size_bytes);
     return fields;
@@ -534,13 +524,11 @@ static enum mt_status encode_form(struct mt_encoder *encoder, const struct mt_ev
 static enum mt_status encode_event(struct mt_encoder *encoder, const struct mt_event *event,
                                    uint64_t expected_seq, uint64_t last_t_ns, const char **reason)
 {
-    unsigned fields;
-
     if (event->seq < expected_seq || event->t_ns < last_t_ns) {
         *reason = "events out of order";
         return MT_ERR_USAGE;
     }
-    fields =
+    unsigned fields =
         encode_place(encoder, event) | encode_stack(encoder, event) | encode_rest(encoder, event);
     if (event->seq > expected_seq) {
         encoder->gaps[encoder->gap_count++] = event->seq - expected_seq;
@@ -559,10 +547,9 @@ static enum mt_status encode_events(struct mt_encoder *encoder, const struct mt_
                                     size_t count, const char **reason)
 {
     uint64_t seq = events[0].seq, t_ns = events[0].t_ns;
-    size_t i;
 
     clear(encoder);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         enum mt_status status = encode_event(encoder, &events[i], seq, t_ns, reason);
         if (status != MT_OK)
             return status;
@@ -591,9 +578,7 @@ static bool encoder_is_sound(const struct mt_encoder *encoder, const char **why)
 
 static bool values_below(const struct dictionary *dictionary, uint32_t limit)
 {
-    uint32_t i;
-
-    for (i = 0; i < dictionary->count; i++)
+    for (uint32_t i = 0; i < dictionary->count; i++)
         if (dictionary->values[i] >= limit)
             return false;
     return true;
@@ -611,9 +596,7 @@ static bool form_is_valid(const struct encoder_form *form, const struct mt_symbo
 
 static bool refers_to_symbols(const struct mt_encoder *encoder, const struct mt_symbols *symbols)
 {
-    uint32_t i;
-
-    for (i = 0; i < encoder->form_count; i++)
+    for (uint32_t i = 0; i < encoder->form_count; i++)
         if (!form_is_valid(&encoder->forms[i], symbols))
             return false;
     return values_below(&encoder->stacks, symbols->stack_count) &&
@@ -642,21 +625,19 @@ enum mt_status mt_event_block_encode(struct mt_encoder *encoder, const struct mt
     struct mt_buf scratch = {0};
     size_t start = out->length;
     const char *why = "";
-    enum mt_status status;
-    bool is_checked;
 
     if (count > encoder->max_events) {
         *reason = "too many events for one block";
         return MT_ERR_USAGE;
     }
-    status = encode_events(encoder, events, count, reason);
+    enum mt_status status = encode_events(encoder, events, count, reason);
     if (status != MT_OK)
         return status;
     if (!refers_to_symbols(encoder, symbols)) {
         *reason = "an event refers to symbols that do not exist";
         return MT_ERR_USAGE;
     }
-    is_checked = mt_check_is_due(&encoder->pace, encoder->addresses.mask / (count + 1));
+    bool is_checked = mt_check_is_due(&encoder->pace, encoder->addresses.mask / (count + 1));
     if (is_checked)
         MT_ASSERT_SOUND(encoder_is_sound(encoder, &why), why);
     write_header(events, count, definitions->length, out);

@@ -261,12 +261,11 @@ static bool step_of_path(const char *path, size_t length, int64_t *number)
 static bool read_step_words(const char *asked, int64_t *number, const char **part)
 {
     char *end;
-    long long value;
 
     if (strncmp(asked, "step ", 5) != 0 || asked[5] < '0' || asked[5] > '9')
         return false;
     errno = 0;
-    value = strtoll(asked + 5, &end, 10);
+    long long value = strtoll(asked + 5, &end, 10);
     if (errno || (*end && strncmp(end, ", ", 2) != 0))
         return false;
     *number = value;

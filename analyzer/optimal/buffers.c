@@ -29,12 +29,10 @@ struct line {
 /* The next line, without its end; false at the end of the text. */
 static bool next_line(const char *text, size_t length, size_t *at, struct line *line)
 {
-    const char *end;
-
     if (*at >= length)
         return false;
     line->text = text + *at;
-    end = memchr(line->text, '\n', length - *at);
+    const char *end = memchr(line->text, '\n', length - *at);
     line->length = end ? (size_t)(end - line->text) : length - *at;
     *at += line->length + 1;
     if (line->length && line->text[line->length - 1] == '\r')
@@ -61,9 +59,8 @@ static int column_of_name(struct line name)
         int column;
     } names[] = {{"lower", LOWER}, {"upper", UPPER}, {"start", LOWER},
                  {"end", UPPER},   {"size", SIZE},   {NULL, OTHER_COLUMN}};
-    size_t i;
 
-    for (i = 0; names[i].name; i++)
+    for (size_t i = 0; names[i].name; i++)
         if (strlen(names[i].name) == name.length &&
             memcmp(names[i].name, name.text, name.length) == 0)
             return names[i].column;
@@ -97,10 +94,8 @@ bool mt_buffers_csv_probe(const char *text, size_t length)
 
 static bool read_number(struct line field, uint64_t *value)
 {
-    size_t i;
-
     *value = 0;
-    for (i = 0; i < field.length; i++)
+    for (size_t i = 0; i < field.length; i++)
         if (field.text[i] < '0' || field.text[i] > '9' ||
             __builtin_mul_overflow(*value, (uint64_t)10, value) ||
             __builtin_add_overflow(*value, (uint64_t)(field.text[i] - '0'), value))
@@ -111,9 +106,8 @@ static bool read_number(struct line field, uint64_t *value)
 static bool read_buffer(struct line line, const struct columns *columns, struct mt_buffer *buffer)
 {
     uint64_t values[WANTED_COUNT] = {0};
-    size_t i;
 
-    for (i = 0; i < columns->count; i++) {
+    for (size_t i = 0; i < columns->count; i++) {
         struct line field = next_field(&line);
         if (columns->of_column[i] != OTHER_COLUMN &&
             !read_number(field, &values[columns->of_column[i]]))
@@ -129,12 +123,12 @@ enum mt_status mt_buffers_from_csv(const char *text, size_t length, struct mt_bu
     struct columns columns;
     struct mt_buffer buffer;
     struct line line;
-    size_t at = 0, start;
+    size_t at = 0;
     enum mt_status status = MT_OK;
 
     if (!next_line(text, length, &at, &line) || !read_columns(line, &columns))
         return mt_fail(error, MT_ERR_FORMAT, 0, "no columns lower, upper and size");
-    for (start = at; status == MT_OK && next_line(text, length, &at, &line); start = at) {
+    for (size_t start = at; status == MT_OK && next_line(text, length, &at, &line); start = at) {
         if (!line.length)
             continue;
         if (!read_buffer(line, &columns, &buffer))
@@ -194,13 +188,12 @@ static enum mt_status begin_buffer(struct reading *reading, const struct mt_even
     struct mt_buffers *buffers = &reading->devices[event->device];
     struct mt_buffer buffer = {.begin = reading->now, .end = UINT64_MAX};
     size_t before = buffers->count;
-    enum mt_status status;
 
     if (event->size_bytes > END_OF_TOTAL)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "an allocation of more than 4 EiB");
     buffer.bytes = mt_round_up(event->size_bytes, ROUND_BYTES);
     end_buffer(reading, event); /* its free is missing */
-    status = mt_buffers_add(buffers, &buffer, error);
+    enum mt_status status = mt_buffers_add(buffers, &buffer, error);
     if (status != MT_OK || buffers->count == before)
         return status;
     mt_map_put(&reading->live[event->device], event->addr, (uint32_t)before);
@@ -229,10 +222,8 @@ static enum mt_status read_event(void *self, struct mt_event *event)
 /* Blocks that were never freed live to the end. */
 static void end_all(struct reading *reading)
 {
-    size_t d, i;
-
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
-        for (i = 0; i < reading->devices[d].count; i++)
+    for (size_t d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        for (size_t i = 0; i < reading->devices[d].count; i++)
             if (reading->devices[d].items[i].end == UINT64_MAX)
                 reading->devices[d].items[i].end = reading->now + 1;
     }
@@ -245,13 +236,12 @@ enum mt_status mt_buffers_from_source(struct mt_source *source,
     struct reading reading = {
         .devices = devices, .end_at_request = !source->header.has_free_completed, .error = error};
     enum mt_status status = mt_heap_view_choose(source, error);
-    size_t i;
 
     if (status != MT_OK)
         return status;
     status = mt_source_each(source, read_event, &reading, error);
     end_all(&reading);
-    for (i = 0; i < MT_BUFFERS_DEVICES; i++)
+    for (size_t i = 0; i < MT_BUFFERS_DEVICES; i++)
         mt_map_release(&reading.live[i]);
     return status;
 }
@@ -271,11 +261,10 @@ static void sort_by_digit(const struct mt_keys *keys, const uint32_t *from, uint
                           size_t count, unsigned shift, uint64_t mask)
 {
     size_t starts[MAX_DIGITS] = {0}, sum = 0, i;
-    uint64_t digit;
 
     for (i = 0; i < count; i++)
         starts[key_of(keys, from[i]) >> shift & mask]++;
-    for (digit = 0; digit <= mask; digit++) {
+    for (uint64_t digit = 0; digit <= mask; digit++) {
         sum += starts[digit];
         starts[digit] = sum - starts[digit];
     }
@@ -285,13 +274,12 @@ static void sort_by_digit(const struct mt_keys *keys, const uint32_t *from, uint
 
 void mt_numbers_sort(struct mt_keys keys, uint32_t *numbers, size_t count)
 {
-    unsigned digit_bits = count > FEW_NUMBERS ? 8 : 4, shift;
+    unsigned digit_bits = count > FEW_NUMBERS ? 8 : 4;
     uint64_t differing = 0, mask = (UINT64_C(1) << digit_bits) - 1;
     uint32_t *spare;
     bool ascending = true;
-    size_t i;
 
-    for (i = 1; i < count; i++) {
+    for (size_t i = 1; i < count; i++) {
         uint64_t before = key_of(&keys, numbers[i - 1]), key = key_of(&keys, numbers[i]);
         ascending = ascending && before <= key;
         differing |= before ^ key;
@@ -299,7 +287,7 @@ void mt_numbers_sort(struct mt_keys keys, uint32_t *numbers, size_t count)
     if (ascending)
         return;
     spare = mt_memory_new(count * sizeof *spare);
-    for (shift = 0; shift < 64; shift += digit_bits) { /* the lowest digit first */
+    for (unsigned shift = 0; shift < 64; shift += digit_bits) { /* the lowest digit first */
         if (!(differing >> shift & mask))
             continue;
         sort_by_digit(&keys, numbers, spare, count, shift, mask);
@@ -312,11 +300,10 @@ void mt_buffers_in_time(const struct mt_buffers *buffers, uint32_t **by_begin, u
 {
     static const struct mt_buffer none;
     const struct mt_buffer *items = buffers->count ? buffers->items : &none;
-    uint32_t i;
 
     *by_begin = mt_memory_new((buffers->count + 1) * sizeof **by_begin);
     *by_end = mt_memory_new((buffers->count + 1) * sizeof **by_end);
-    for (i = 0; i < buffers->count; i++)
+    for (uint32_t i = 0; i < buffers->count; i++)
         (*by_begin)[i] = (*by_end)[i] = i;
     mt_numbers_sort((struct mt_keys){&items->begin, sizeof *items}, *by_begin, buffers->count);
     mt_numbers_sort((struct mt_keys){&items->end, sizeof *items}, *by_end, buffers->count);
@@ -354,23 +341,19 @@ static void fill_sections(const struct mt_buffers *buffers, struct mt_instance *
 
 static void find_bound(struct mt_instance *instance)
 {
-    uint32_t s;
-
     instance->bound = 0;
-    for (s = 0; s < instance->section_count; s++)
+    for (uint32_t s = 0; s < instance->section_count; s++)
         if (instance->load[s] > instance->bound)
             instance->bound = instance->load[s];
 }
 
 void mt_instance_build(const struct mt_buffers *buffers, struct mt_instance *instance)
 {
-    uint32_t i;
-
     memset(instance, 0, sizeof *instance);
     instance->items = mt_memory_zeroed(buffers->count + 1, sizeof *instance->items);
     instance->load = mt_memory_zeroed(buffers->count + 1, sizeof *instance->load);
     instance->count = (uint32_t)buffers->count;
-    for (i = 0; i < instance->count; i++) {
+    for (uint32_t i = 0; i < instance->count; i++) {
         const struct mt_buffer *buffer = &buffers->items[i];
         instance->items[i] = (struct mt_item){
             .bytes = buffer->bytes, .duration = buffer->end - buffer->begin, .origin = i};
@@ -389,14 +372,14 @@ void mt_instance_release(struct mt_instance *instance)
 /* Which part each section belongs to; returns the number of parts. */
 static uint32_t number_parts(const struct mt_instance *whole, uint32_t *part_of)
 {
-    uint32_t *reach = part_of, part = 0, end = 0, s, i;
+    uint32_t *reach = part_of, part = 0, end = 0;
 
-    for (i = 0; i < whole->count; i++) {
+    for (uint32_t i = 0; i < whole->count; i++) {
         const struct mt_item *item = &whole->items[i];
         if (reach[item->first] < item->last)
             reach[item->first] = item->last;
     }
-    for (s = 0; s < whole->section_count; s++) {
+    for (uint32_t s = 0; s < whole->section_count; s++) {
         if (s > 0 && s >= end)
             part++;
         end = reach[s] > end ? reach[s] : end;
@@ -410,18 +393,18 @@ static void gather_parts(struct mt_instance *whole, const uint32_t *part_of, str
                          uint32_t count)
 {
     struct mt_item *items = mt_memory_new(((size_t)whole->count + 1) * sizeof *items);
-    uint32_t s, i, first_item = 0;
+    uint32_t first_item = 0;
 
-    for (s = whole->section_count; s-- > 0;)
+    for (uint32_t s = whole->section_count; s-- > 0;)
         parts[part_of[s]].first_section = s;
-    for (i = 0; i < whole->count; i++)
+    for (uint32_t i = 0; i < whole->count; i++)
         parts[part_of[whole->items[i].first]].first_item++;
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t of_part = parts[i].first_item;
         parts[i].first_item = first_item;
         first_item += of_part;
     }
-    for (i = 0; i < whole->count; i++) {
+    for (uint32_t i = 0; i < whole->count; i++) {
         struct mt_part *part = &parts[part_of[whole->items[i].first]];
         struct mt_item *item = &items[part->first_item++];
         *item = whole->items[i];
@@ -434,13 +417,13 @@ static void gather_parts(struct mt_instance *whole, const uint32_t *part_of, str
 
 void mt_instance_split(struct mt_instance *whole, struct mt_part **parts, uint32_t *count)
 {
-    uint32_t *part_of = mt_memory_zeroed((size_t)whole->section_count + 1, sizeof *part_of), i;
+    uint32_t *part_of = mt_memory_zeroed((size_t)whole->section_count + 1, sizeof *part_of);
 
     *count = number_parts(whole, part_of);
     *parts = mt_memory_zeroed((size_t)*count + 1, sizeof **parts);
     gather_parts(whole, part_of, *parts, *count);
     free(part_of);
-    for (i = *count; i > 0; i--) /* each stopped where the next one begins */
+    for (uint32_t i = *count; i > 0; i--) /* each stopped where the next one begins */
         (*parts)[i] = (struct mt_part){(*parts)[i - 1].first_item, (*parts)[i].first_section};
     (*parts)[0].first_item = 0;
     (*parts)[*count].first_section = whole->section_count;

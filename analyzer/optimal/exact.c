@@ -69,12 +69,12 @@ static bool share_section(const struct mt_item *a, const struct mt_item *b)
 static void find_neighbours(struct mt_exact *exact)
 {
     const struct mt_instance *instance = exact->instance;
-    uint32_t pass, i, j, at;
+    uint32_t i, at;
 
-    for (pass = 0; pass < 2; pass++) {
+    for (uint32_t pass = 0; pass < 2; pass++) {
         for (i = 0, at = 0; i < instance->count; i++) {
             exact->neighbour_start[i] = at;
-            for (j = 0; j < instance->count; j++) {
+            for (uint32_t j = 0; j < instance->count; j++) {
                 if (i == j || !share_section(&instance->items[i], &instance->items[j]))
                     continue;
                 if (pass == 1)
@@ -92,12 +92,11 @@ struct mt_exact *mt_exact_new(const struct mt_instance *instance)
 {
     size_t n = (size_t)instance->count + 1, s = (size_t)instance->section_count + 1;
     struct mt_exact *exact;
-    struct mt_arena *arena;
 
     if (instance->count > MT_EXACT_MAX_ITEMS)
         return NULL;
     exact = mt_memory_zeroed(1, sizeof *exact);
-    arena = &exact->arena;
+    struct mt_arena *arena = &exact->arena;
     exact->instance = instance;
     exact->lowest = mt_arena_array(arena, n, sizeof *exact->lowest);
     exact->left = mt_arena_array(arena, s, sizeof *exact->left);
@@ -136,12 +135,11 @@ static bool time_is_up(const struct mt_exact *exact)
 static bool raise_neighbors(struct mt_exact *exact, uint32_t item, uint64_t top, bool *alone)
 {
     const struct mt_item *items = exact->instance->items;
-    uint32_t i, other;
     bool fits = true;
 
     *alone = true;
-    for (i = exact->neighbour_start[item]; i < exact->neighbour_start[item + 1]; i++) {
-        other = exact->neighbours[i];
+    for (uint32_t i = exact->neighbour_start[item]; i < exact->neighbour_start[item + 1]; i++) {
+        uint32_t other = exact->neighbours[i];
         if (exact->placed[other])
             continue;
         *alone = false;
@@ -157,28 +155,26 @@ static bool raise_neighbors(struct mt_exact *exact, uint32_t item, uint64_t top,
 static void place(struct mt_exact *exact, uint32_t item)
 {
     const struct mt_item *what = &exact->instance->items[item];
-    uint32_t s;
 
     exact->placed[item] = true;
     exact->addresses[item] = exact->lowest[item];
-    for (s = what->first; s < what->last; s++)
+    for (uint32_t s = what->first; s < what->last; s++)
         exact->left[s] -= what->bytes;
-    for (s = what->first; s + 1 < what->last; s++)
+    for (uint32_t s = what->first; s + 1 < what->last; s++)
         exact->crossing[s]--;
 }
 
 static void take_back(struct mt_exact *exact, uint32_t item, size_t raised_top)
 {
     const struct mt_item *what = &exact->instance->items[item];
-    uint32_t s;
 
     while (exact->raised_top > raised_top) {
         const struct raised *raised = &exact->raised[--exact->raised_top];
         exact->lowest[raised->item] = raised->lowest;
     }
-    for (s = what->first; s < what->last; s++)
+    for (uint32_t s = what->first; s < what->last; s++)
         exact->left[s] += what->bytes;
-    for (s = what->first; s + 1 < what->last; s++)
+    for (uint32_t s = what->first; s + 1 < what->last; s++)
         exact->crossing[s]++;
     exact->placed[item] = false;
 }
@@ -188,7 +184,7 @@ static void take_back(struct mt_exact *exact, uint32_t item, size_t raised_top)
 static struct part order_left(struct mt_exact *exact, const struct part *part, uint32_t item,
                               uint64_t top)
 {
-    uint32_t *list = exact->lists + exact->list_top, i, w, count = 0;
+    uint32_t *list = exact->lists + exact->list_top, i, count = 0;
     struct part left = {list, 0, part->first, part->last};
     uint32_t words = exact->instance->count / WORD_BITS + 1;
 
@@ -202,7 +198,7 @@ static struct part order_left(struct mt_exact *exact, const struct part *part, u
         else
             exact->words[rank / WORD_BITS] |= UINT64_C(1) << (rank % WORD_BITS);
     }
-    for (w = 0; w < words; w++) {
+    for (uint32_t w = 0; w < words; w++) {
         uint64_t bits = exact->words[w];
         for (; bits; bits &= bits - 1)
             list[count++] = exact->by_rank[w * WORD_BITS + (uint32_t)__builtin_ctzll(bits)];
@@ -221,21 +217,21 @@ static struct part order_left(struct mt_exact *exact, const struct part *part, u
 static bool sections_suffice(struct mt_exact *exact, const struct part *part, uint64_t floor)
 {
     uint64_t *open = exact->words;
-    uint32_t i, w, first_word = part->first / WORD_BITS, last_word = (part->last - 1) / WORD_BITS;
+    uint32_t first_word = part->first / WORD_BITS, last_word = (part->last - 1) / WORD_BITS;
     uint32_t still_open = part->last - part->first;
 
     memset(open + first_word, 0xff, (last_word - first_word + 1) * sizeof *open);
-    for (i = 0; i < part->count && still_open; i++) {
+    for (uint32_t i = 0; i < part->count && still_open; i++) {
         const struct mt_item *item = &exact->instance->items[part->items[i]];
         uint64_t lowest = exact->lowest[part->items[i]];
         uint64_t room = exact->capacity - (lowest > floor ? lowest : floor);
-        for (w = item->first / WORD_BITS; w <= (item->last - 1) / WORD_BITS; w++) {
-            uint64_t mask = UINT64_MAX, bits;
+        for (uint32_t w = item->first / WORD_BITS; w <= (item->last - 1) / WORD_BITS; w++) {
+            uint64_t mask = UINT64_MAX;
             if (w == item->first / WORD_BITS)
                 mask <<= item->first % WORD_BITS;
             if (w == (item->last - 1) / WORD_BITS)
                 mask &= UINT64_MAX >> (WORD_BITS - 1 - (item->last - 1) % WORD_BITS);
-            for (bits = open[w] & mask; bits; bits &= bits - 1) {
+            for (uint64_t bits = open[w] & mask; bits; bits &= bits - 1) {
                 if (exact->left[w * WORD_BITS + (uint32_t)__builtin_ctzll(bits)] > room)
                     return false;
                 still_open--;
@@ -254,9 +250,8 @@ MT_DEFINE_ORDER(compare_sorted_items, struct sorted_item, MT_ASCENDING(key) || M
 static uint64_t most_left(const struct mt_exact *exact, const struct mt_item *item)
 {
     uint64_t most = 0;
-    uint32_t s;
 
-    for (s = item->first; s < item->last; s++)
+    for (uint32_t s = item->first; s < item->last; s++)
         most = exact->left[s] > most ? exact->left[s] : most;
     return most;
 }
@@ -265,9 +260,8 @@ static uint64_t most_left(const struct mt_exact *exact, const struct mt_item *it
 static void rank_by_load(struct mt_exact *exact, uint32_t *items, uint32_t count)
 {
     struct sorted_item *sorted = exact->sorted;
-    uint32_t i;
 
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t item = items[i];
         exact->spare[i] = exact->rank[item];
         exact->old_ranks[exact->old_ranks_top++] = (struct old_rank){item, exact->rank[item]};
@@ -277,14 +271,14 @@ static void rank_by_load(struct mt_exact *exact, uint32_t *items, uint32_t count
     }
     qsort(exact->spare, count, sizeof *exact->spare, mt_ascending_u32);
     qsort(sorted, count, sizeof *sorted, compare_sorted_items);
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         exact->rank[sorted[i].item] = exact->spare[i];
         exact->by_rank[exact->spare[i]] = sorted[i].item;
         sorted[i].key = exact->lowest[sorted[i].item];
         sorted[i].tie = exact->spare[i];
     }
     qsort(sorted, count, sizeof *sorted, compare_sorted_items);
-    for (i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         items[i] = sorted[i].item;
 }
 
@@ -301,12 +295,11 @@ static void rank_as_before(struct mt_exact *exact, size_t old_ranks_top)
 static bool search_cut(struct mt_exact *exact, const struct part *left, uint32_t first,
                        uint32_t last, uint64_t floor, uint32_t floor_rank)
 {
-    uint32_t *list = exact->lists + exact->list_top, i;
+    uint32_t *list = exact->lists + exact->list_top;
     struct part part = {list, 0, first, last};
     size_t list_top = exact->list_top, old_ranks_top = exact->old_ranks_top;
-    bool found;
 
-    for (i = 0; i < left->count; i++) {
+    for (uint32_t i = 0; i < left->count; i++) {
         const struct mt_item *item = &exact->instance->items[left->items[i]];
         if (item->first < last && first < item->last)
             list[part.count++] = left->items[i];
@@ -318,7 +311,7 @@ static bool search_cut(struct mt_exact *exact, const struct part *left, uint32_t
         rank_by_load(exact, list, part.count);
         floor_rank = 0;
     }
-    found = search_part(exact, &part, floor, floor_rank);
+    bool found = search_part(exact, &part, floor, floor_rank);
     rank_as_before(exact, old_ranks_top);
     exact->list_top = list_top;
     return found;
@@ -330,9 +323,9 @@ static bool search_left(struct mt_exact *exact, const struct part *left, uint32_
                         uint64_t floor, uint32_t floor_rank)
 {
     const struct mt_item *what = &exact->instance->items[item];
-    uint32_t begin = left->first, s;
+    uint32_t begin = left->first;
 
-    for (s = what->first; s + 1 < what->last; s++) {
+    for (uint32_t s = what->first; s + 1 < what->last; s++) {
         if (exact->crossing[s])
             continue;
         if (!search_cut(exact, left, begin, s + 1, floor, floor_rank))
@@ -348,9 +341,8 @@ static bool search_left(struct mt_exact *exact, const struct part *left, uint32_
 static uint64_t lowest_top(const struct mt_exact *exact, const struct part *part)
 {
     uint64_t lowest = UINT64_MAX;
-    uint32_t i;
 
-    for (i = 0; i < part->count; i++) {
+    for (uint32_t i = 0; i < part->count; i++) {
         uint64_t top = exact->lowest[part->items[i]] + exact->instance->items[part->items[i]].bytes;
         lowest = top < lowest ? top : lowest;
     }
@@ -381,9 +373,8 @@ static bool search_part(struct mt_exact *exact, const struct part *part, uint64_
                         uint32_t floor_rank)
 {
     uint64_t limit = lowest_top(exact, part);
-    uint32_t i;
 
-    for (i = 0; i < part->count && !exact->gave_up; i++) {
+    for (uint32_t i = 0; i < part->count && !exact->gave_up; i++) {
         uint32_t item = part->items[i];
         bool alone;
         if (exact->lowest[item] >= limit)
@@ -407,9 +398,8 @@ static bool search_part(struct mt_exact *exact, const struct part *part, uint64_
 static void reset(struct mt_exact *exact, const uint32_t *order)
 {
     const struct mt_instance *instance = exact->instance;
-    uint32_t i, s;
 
-    for (i = 0; i < instance->count; i++) {
+    for (uint32_t i = 0; i < instance->count; i++) {
         exact->lowest[i] = 0;
         exact->placed[i] = false;
         exact->by_rank[i] = order[i];
@@ -421,8 +411,8 @@ static void reset(struct mt_exact *exact, const uint32_t *order)
     exact->gave_up = false;
     memcpy(exact->left, instance->load, instance->section_count * sizeof *exact->left);
     memset(exact->crossing, 0, instance->section_count * sizeof *exact->crossing);
-    for (i = 0; i < instance->count; i++)
-        for (s = instance->items[i].first; s + 1 < instance->items[i].last; s++)
+    for (uint32_t i = 0; i < instance->count; i++)
+        for (uint32_t s = instance->items[i].first; s + 1 < instance->items[i].last; s++)
             exact->crossing[s]++;
     exact->old_ranks_top = 0;
     if (exact->by_load)
@@ -436,7 +426,6 @@ enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
 {
     const struct mt_instance *instance = exact->instance;
     struct part all = {exact->lists, instance->count, 0, instance->section_count};
-    bool found;
 
     if (instance->bound > capacity)
         return MT_EXACT_IMPOSSIBLE;
@@ -445,7 +434,7 @@ enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
     exact->deadline_ns = deadline_ns;
     exact->by_load = by_load;
     reset(exact, order);
-    found = !all.count || search_part(exact, &all, 0, 0);
+    bool found = !all.count || search_part(exact, &all, 0, 0);
     *nodes = exact->nodes;
     if (found) {
         memcpy(addresses, exact->addresses, instance->count * sizeof *addresses);

@@ -83,20 +83,20 @@ void mt_end_levels_compare(struct mt_lane *lane, const struct mt_source *source)
     struct mt_end_level level = {.segment_addr = 0};
     struct segment *segments;
     uint64_t reserved = 0;
-    size_t count, i;
+    size_t count;
 
     collect(lane, source, &segments, &count);
-    for (i = 0; i < LEVELS && count; i++) {
+    for (size_t i = 0; i < LEVELS && count; i++) {
         level.name = names[i];
         mt_verify_level(&lane->result->verify, &level, sum_of(segments, count, i), now[i]);
     }
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         reserved += segments[i].size_bytes;
     level.name = "reserved";
     if (count)
         mt_verify_level(&lane->result->verify, &level, reserved, counters->reserved.now);
     add_blocks(lane, segments, count);
-    for (i = 0; i < count * LEVELS; i++) {
+    for (size_t i = 0; i < count * LEVELS; i++) {
         const struct segment *segment = &segments[i / LEVELS];
 
         level.name = names[i % LEVELS];

@@ -170,7 +170,6 @@ static enum mt_status join(struct mt_window *window, struct mt_error *error)
 {
     size_t left = window->count - window->at;
     struct mt_event_batch batch;
-    enum mt_status status;
 
     /* the current batch belongs to the source: save its rest first */
     if (window->joined_capacity < left || !window->joined) {
@@ -186,7 +185,7 @@ static enum mt_status join(struct mt_window *window, struct mt_error *error)
     window->events = window->joined;
     window->at = 0;
     window->count = left;
-    status = fetch(window, &batch, error);
+    enum mt_status status = fetch(window, &batch, error);
     if (status != MT_OK)
         return status;
     if (window->joined_capacity < left + batch.count) {

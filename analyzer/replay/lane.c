@@ -23,13 +23,11 @@ static struct held held_by(const struct mt_lane *lane)
 {
     const struct mt_map *ids = &lane->live.ids;
     struct held held = {0, 0};
-    size_t i;
 
-    for (i = 0; ids->slots && i <= ids->mask; i++) {
-        const struct mt_live *live;
+    for (size_t i = 0; ids->slots && i <= ids->mask; i++) {
         if (ids->slots[i].value == MT_MAP_NONE)
             continue;
-        live = &lane->live.slots[ids->slots[i].value];
+        const struct mt_live *live = &lane->live.slots[ids->slots[i].value];
         if (live->handle == MT_LIVE_NO_HANDLE)
             continue;
         held.active_bytes += live->block_bytes;
@@ -47,12 +45,11 @@ static struct held held_by(const struct mt_lane *lane)
 static bool lane_is_sound(const struct mt_lane *lane, const char **why)
 {
     const struct mt_counters *counters = lane->ops->counters(lane->policy);
-    struct held held;
 
     if (!mt_live_is_sound(&lane->live, why) || !mt_pool_tracks_is_sound(&lane->tracks, why) ||
         !mt_device_is_sound(&lane->device, why) || !lane->ops->is_sound(lane->policy, why))
         return false;
-    held = held_by(lane);
+    struct held held = held_by(lane);
     MT_SOUND(why, held.allocated_bytes == counters->allocated.now);
     MT_SOUND(why, held.active_bytes == counters->active.now);
     MT_SOUND(why, !lane->group_open || lane->group_shown <= lane->device.op_count);
@@ -106,11 +103,10 @@ static enum mt_status ask(struct mt_lane *lane, const struct mt_event *event,
                           struct mt_policy_block *block)
 {
     struct mt_policy_request request = request_of(lane, event);
-    enum mt_status status;
 
     lane->device.planned =
         lane->foresight ? mt_step_plan_of(&lane->foresight->plan, event->seq) : 0;
-    status = lane->ops->alloc(lane->policy, &request, block);
+    enum mt_status status = lane->ops->alloc(lane->policy, &request, block);
     if (lane->watches_reserved)
         lane->given_up =
             (status == MT_ERR_DEVICE_OOM && event->kind == MT_EVENT_ALLOC) ||
@@ -178,15 +174,13 @@ static bool is_release(uint8_t kind)
  * what the request would do if it simulates the recorded options. */
 static bool is_explicit_flush(struct mt_lane *lane, const struct mt_event *trigger)
 {
-    struct mt_policy_request request;
-
     if (!lane->device.base_count || !is_release(lane->device.bases[0].kind))
         return false;
     if (!is_request(trigger))
         return true;
     if (!lane->follows_options || !lane->ops->would_release)
         return !lane->device.limit_bytes;
-    request = request_of(lane, trigger);
+    struct mt_policy_request request = request_of(lane, trigger);
     return !lane->ops->would_release(lane->policy, &request);
 }
 
@@ -328,9 +322,6 @@ static enum mt_status serve_at_address(struct mt_lane *lane, const struct mt_eve
 static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
                             struct mt_policy_block *block)
 {
-    const struct mt_pool_tile *tile;
-    enum mt_status status;
-
     MT_ASSERT(!lane->served_ahead || lane->trigger_seq == event->seq);
     lane->group_open = false;
     if (lane->served_ahead && lane->trigger_seq == event->seq) {
@@ -342,9 +333,9 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
     if (is_at_given_address(lane, event))
         return serve_at_address(lane, event, block);
     lane->gap_end = 0;
-    tile = mt_pool_restores_take(&lane->restores, event->seq);
+    const struct mt_pool_tile *tile = mt_pool_restores_take(&lane->restores, event->seq);
     lane->serves_gap = tile && tile->freed;
-    status = tile ? serve_tile(lane, event, tile, block) : ask(lane, event, block);
+    enum mt_status status = tile ? serve_tile(lane, event, tile, block) : ask(lane, event, block);
     if (lane->result->verify.wanted && lane->device.op_count)
         mt_verify_group(&lane->result->verify, &lane->device, event->seq);
     return status;
@@ -353,12 +344,11 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
 static void count_route(struct mt_lane *lane, const struct mt_event *event)
 {
     uint32_t route = lane->foresight ? mt_pool_routes_of(&lane->foresight->routes, event->seq) : 0;
-    struct mt_pool_share *share;
 
     if (!route)
         return;
     MT_ASSERT(route <= lane->foresight->routes.pool_count);
-    share = &lane->result->pools[route - 1];
+    struct mt_pool_share *share = &lane->result->pools[route - 1];
     if (pool_of(lane, event) >= lane->foresight->routes.first_pool) {
         share->requests++;
         share->requested_bytes += event->size_bytes;
@@ -570,9 +560,8 @@ static enum mt_status restore_block(struct mt_lane *lane, const struct mt_event 
                                     uint64_t allocation, struct mt_replay_view *view)
 {
     struct mt_policy_block block;
-    enum mt_status status;
+    enum mt_status status = lane->ops->restore_block(lane->policy, event, &block);
 
-    status = lane->ops->restore_block(lane->policy, event, &block);
     /* it is in no segment, or exceeds every limit: nothing is known about it */
     if (status == MT_ERR_FORMAT || status == MT_ERR_DEVICE_OOM) {
         lane->result->failed_requests++;

@@ -35,9 +35,7 @@ bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device)
 
 bool mt_limit_matters(const struct mt_limit_watch *watch)
 {
-    uint16_t i;
-
-    for (i = 0; i < MT_MAX_DEVICES; i++)
+    for (uint16_t i = 0; i < MT_MAX_DEVICES; i++)
         if (mt_limit_matters_on(watch, i))
             return true;
     return false;
@@ -48,10 +46,9 @@ enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_sou
 {
     struct mt_event_batch batch;
     enum mt_status status;
-    size_t i;
 
     while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
-        for (i = 0; i < batch.count; i++) {
+        for (size_t i = 0; i < batch.count; i++) {
             const struct mt_event *event = &batch.events[i];
             if (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)
                 (void)mt_limit_watch_event(watch, event);
@@ -96,9 +93,9 @@ enum mt_status mt_limit_search(struct mt_limit_watch *watch, const struct mt_lim
                                struct mt_error *error)
 {
     struct mt_limit_evidence *collected = NULL;
-    size_t i, used = 0;
+    size_t used = 0;
 
-    for (i = 0; i < MT_MAX_DEVICES; i++) {
+    for (size_t i = 0; i < MT_MAX_DEVICES; i++) {
         used += watch->devices[i].low_bytes > 0;
         if (watch->devices[i].garbage_collected)
             collected = &watch->devices[i];
@@ -198,11 +195,9 @@ void mt_limit_observe(struct mt_limit_evidence *evidence, const struct mt_pytorc
 
 uint64_t mt_limit_choose(const struct mt_limit_evidence *evidence)
 {
-    uint64_t whole;
-
     if (!evidence->high_bytes || evidence->high_bytes == UINT64_MAX ||
         evidence->low_bytes >= evidence->high_bytes)
         return 0;
-    whole = mt_round_down(evidence->high_bytes - 1, MT_MIB);
+    uint64_t whole = mt_round_down(evidence->high_bytes - 1, MT_MIB);
     return whole >= evidence->low_bytes && whole ? whole : evidence->low_bytes;
 }

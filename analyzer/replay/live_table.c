@@ -53,15 +53,13 @@ void mt_live_remove(struct mt_live_table *table, uint64_t addr)
 
 bool mt_live_is_sound(const struct mt_live_table *table, const char **why)
 {
-    size_t i;
-
     if (!mt_map_is_sound(&table->ids, why))
         return false;
     MT_SOUND(why, table->ids.count + table->unused_count == table->count);
-    for (i = 0; table->ids.slots && i <= table->ids.mask; i++)
+    for (size_t i = 0; table->ids.slots && i <= table->ids.mask; i++)
         MT_SOUND(why, table->ids.slots[i].value == MT_MAP_NONE ||
                           table->ids.slots[i].value < table->count);
-    for (i = 0; i < table->unused_count; i++)
+    for (size_t i = 0; i < table->unused_count; i++)
         MT_SOUND(why, table->unused[i] < table->count);
     return true;
 }

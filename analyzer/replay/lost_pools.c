@@ -19,18 +19,16 @@ struct graph {
 static void make_graph(const struct mt_pool_evidence *evidence, struct graph *graph)
 {
     const struct mt_pool_pairs *pairs = &evidence->unequal;
-    uint32_t i;
-    size_t k;
 
     graph->first = mt_memory_zeroed((size_t)evidence->count + 2, sizeof *graph->first);
     graph->items = mt_memory_zeroed(2 * pairs->count + 1, sizeof *graph->items);
-    for (k = 0; k < pairs->count; k++) { /* degrees, shifted right by one */
+    for (size_t k = 0; k < pairs->count; k++) { /* degrees, shifted right by one */
         graph->first[pairs->items[k].a + 2]++;
         graph->first[pairs->items[k].b + 2]++;
     }
-    for (i = 2; i < evidence->count + 2; i++)
+    for (uint32_t i = 2; i < evidence->count + 2; i++)
         graph->first[i] += graph->first[i - 1];
-    for (k = 0; k < pairs->count; k++) { /* filling moves the starts to the left */
+    for (size_t k = 0; k < pairs->count; k++) { /* filling moves the starts to the left */
         graph->items[graph->first[pairs->items[k].a + 1]++] = pairs->items[k].b;
         graph->items[graph->first[pairs->items[k].b + 1]++] = pairs->items[k].a;
     }
@@ -70,10 +68,8 @@ static void enqueue(struct coloring *self, uint32_t id)
 
 static void set_color(struct coloring *self, uint32_t id, uint16_t color)
 {
-    uint32_t k;
-
     self->pools->color[id] = color;
-    for (k = self->graph->first[id]; k < self->graph->first[id + 1]; k++) {
+    for (uint32_t k = self->graph->first[id]; k < self->graph->first[id + 1]; k++) {
         uint32_t other = self->graph->items[k];
         uint64_t bit = color < MAX_COLOURS ? UINT64_C(1) << color : 0;
         if (self->pools->color[other] != NO_COLOUR)
@@ -87,9 +83,7 @@ static void set_color(struct coloring *self, uint32_t id, uint16_t color)
 
 static uint32_t most_constrained(struct coloring *self)
 {
-    uint32_t i;
-
-    for (i = MAX_COLOURS + 1; i-- > 0;) {
+    for (uint32_t i = MAX_COLOURS + 1; i-- > 0;) {
         while (self->heads[i] != MT_NO_INSTANCE) {
             struct queued first = self->queued[self->heads[i]];
             self->heads[i] = first.next;
@@ -108,11 +102,11 @@ static uint16_t choose_color(struct coloring *self, uint32_t id, uint32_t part)
 {
     uint32_t group = self->pools->evidence->instances[id].group;
     uint64_t taken = self->taken[id];
-    uint16_t color = 0, first;
+    uint16_t color = 0;
 
     while (color < MAX_COLOURS - 1 && taken >> color & 1)
         color++;
-    first = color;
+    uint16_t first = color;
     if (part != MT_NO_PART)
         return first; /* any of its colors may be the default pool's */
     while (color && color < MAX_COLOURS &&
@@ -140,13 +134,12 @@ static void color_parts(struct coloring *self)
 {
     struct mt_lost_pools *pools = self->pools;
     const struct mt_pool_evidence *evidence = pools->evidence;
-    uint32_t i;
 
-    for (i = 0; i < evidence->count; i++) {
+    for (uint32_t i = 0; i < evidence->count; i++) {
         pools->part[i] = MT_NO_PART;
         pools->color[i] = NO_COLOUR;
     }
-    for (i = 0; i < evidence->count; i++) {
+    for (uint32_t i = 0; i < evidence->count; i++) {
         if (!evidence->instances[i].is_known)
             continue;
         if (evidence->instances[i].pool < MAX_COLOURS)
@@ -154,7 +147,7 @@ static void color_parts(struct coloring *self)
         set_color(self, i, evidence->instances[i].pool);
     }
     spread(self, MT_NO_PART);
-    for (i = 0; i < evidence->count; i++) {
+    for (uint32_t i = 0; i < evidence->count; i++) {
         if (pools->color[i] != NO_COLOUR)
             continue;
         enqueue(self, i);
@@ -165,9 +158,8 @@ static void color_parts(struct coloring *self)
 static void color_all(struct mt_lost_pools *pools, const struct graph *graph)
 {
     struct coloring coloring = {.pools = pools, .graph = graph};
-    size_t i;
 
-    for (i = 0; i <= MAX_COLOURS; i++)
+    for (size_t i = 0; i <= MAX_COLOURS; i++)
         coloring.heads[i] = MT_NO_INSTANCE;
     coloring.taken = mt_memory_zeroed((size_t)pools->evidence->count + 1, sizeof *coloring.taken);
     color_parts(&coloring);
@@ -177,28 +169,26 @@ static void color_all(struct mt_lost_pools *pools, const struct graph *graph)
 
 static uint16_t pool_of(const struct mt_lost_pools *pools, uint32_t id)
 {
-    uint16_t color = pools->color[id], first;
+    uint16_t color = pools->color[id];
 
     if (pools->part[id] == MT_NO_PART)
         return color;
-    first = pools->parts[pools->part[id]].default_color;
+    uint16_t first = pools->parts[pools->part[id]].default_color;
     return color == first ? 0 : color == 0 ? first : color;
 }
 
 /* One entry per part and color: the entries of a part begin at its offset. */
 static void make_parts(struct mt_lost_pools *pools)
 {
-    uint32_t i;
-
     pools->parts = mt_memory_zeroed((size_t)pools->part_count + 1, sizeof *pools->parts);
-    for (i = 0; i < pools->part_count; i++)
+    for (uint32_t i = 0; i < pools->part_count; i++)
         pools->parts[i].colors = 2;
-    for (i = 0; i < pools->evidence->count; i++) {
+    for (uint32_t i = 0; i < pools->evidence->count; i++) {
         struct mt_lost_part *part = &pools->parts[pools->part[i]];
         if (pools->part[i] != MT_NO_PART && pools->color[i] >= part->colors)
             part->colors = (uint16_t)(pools->color[i] + 1);
     }
-    for (i = 0; i < pools->part_count; i++)
+    for (uint32_t i = 0; i < pools->part_count; i++)
         pools->parts[i + 1].offset = pools->parts[i].offset + pools->parts[i].colors;
 }
 
@@ -217,26 +207,23 @@ static void decide_by_use(struct mt_lost_pools *pools)
 {
     struct use *uses =
         mt_memory_zeroed((size_t)pools->parts[pools->part_count].offset + 1, sizeof *uses);
-    uint32_t i;
-    uint16_t color;
 
-    for (i = 0; i < pools->parts[pools->part_count].offset; i++)
+    for (uint32_t i = 0; i < pools->parts[pools->part_count].offset; i++)
         uses[i].first_release = UINT64_MAX;
-    for (i = 0; i < pools->evidence->count; i++) {
+    for (uint32_t i = 0; i < pools->evidence->count; i++) {
         const struct mt_pool_instance *instance = &pools->evidence->instances[i];
-        struct use *use;
         if (pools->part[i] == MT_NO_PART)
             continue;
-        use = &uses[entry_of(pools, i)];
+        struct use *use = &uses[entry_of(pools, i)];
         if (instance->first_release_seq < use->first_release)
             use->first_release = instance->first_release_seq;
         if (instance->last_alloc_seq > use->last_alloc)
             use->last_alloc = instance->last_alloc_seq;
     }
-    for (i = 0; i < pools->part_count; i++) {
+    for (uint32_t i = 0; i < pools->part_count; i++) {
         struct mt_lost_part *part = &pools->parts[i];
         unsigned found = 0;
-        for (color = 0; color < part->colors; color++) {
+        for (uint16_t color = 0; color < part->colors; color++) {
             const struct use *use = &uses[part->offset + color];
             if (use->first_release >= use->last_alloc)
                 continue;
@@ -262,16 +249,15 @@ static bool is_decided(const struct mt_lost_pools *pools, const bool *decided, u
 static void count_votes(const struct mt_lost_pools *pools, const bool *decided, int64_t *votes)
 {
     const struct mt_pool_evidence *evidence = pools->evidence;
-    size_t k;
 
-    for (k = 0; k < evidence->kept.count; k++) {
+    for (size_t k = 0; k < evidence->kept.count; k++) {
         struct mt_pool_pair pair = evidence->kept.items[k];
         if (is_decided(pools, decided, pair.b) && pool_of(pools, pair.b) != 0)
             continue; /* deleting a pool flushes only that pool */
         vote(pools, votes, pair.a, -KEPT_WEIGHT);
         vote(pools, votes, pair.b, KEPT_WEIGHT);
     }
-    for (k = 0; k < evidence->turns.count; k++) {
+    for (size_t k = 0; k < evidence->turns.count; k++) {
         struct mt_pool_pair pair = evidence->turns.items[k];
         if (pools->part[pair.a] == pools->part[pair.b])
             continue;
@@ -285,10 +271,10 @@ static void count_votes(const struct mt_lost_pools *pools, const bool *decided, 
 /* Chooses the color with most votes; returns false if there are none. */
 static bool follow_votes(struct mt_lost_part *part, const int64_t *votes)
 {
-    uint16_t color, best = 0;
+    uint16_t best = 0;
     bool any = false;
 
-    for (color = 0; color < part->colors; color++) {
+    for (uint16_t color = 0; color < part->colors; color++) {
         any = any || votes[part->offset + color] != 0;
         if (votes[part->offset + color] > votes[part->offset + best])
             best = color;
@@ -301,10 +287,10 @@ static bool follow_votes(struct mt_lost_part *part, const int64_t *votes)
  * Returns false if all parts were already decided. */
 static bool decide_round(struct mt_lost_pools *pools, bool *decided, const int64_t *votes)
 {
-    uint32_t i, first = MT_NO_PART;
+    uint32_t first = MT_NO_PART;
     bool changed = false;
 
-    for (i = pools->part_count; i-- > 0;) {
+    for (uint32_t i = pools->part_count; i-- > 0;) {
         if (decided[i])
             continue;
         first = i;
@@ -323,12 +309,10 @@ static void decide_by_votes(struct mt_lost_pools *pools)
     int64_t *votes = mt_memory_zeroed(count, sizeof *votes);
     bool *decided = mt_memory_zeroed((size_t)pools->part_count + 1, sizeof *decided),
          changed = true;
-    uint32_t i;
-    int round;
 
-    for (i = 0; i < pools->part_count; i++)
+    for (uint32_t i = 0; i < pools->part_count; i++)
         decided[i] = pools->parts[i].is_certain;
-    for (round = 0; changed && round < MAX_ROUNDS; round++) {
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
         memset(votes, 0, count * sizeof *votes);
         count_votes(pools, decided, votes);
         changed = decide_round(pools, decided, votes);
@@ -375,9 +359,9 @@ uint16_t mt_lost_pools_of(const struct mt_lost_pools *pools, const struct mt_eve
 
 uint32_t mt_lost_pools_count(const struct mt_lost_pools *pools, uint16_t device)
 {
-    uint32_t i, count = 0;
+    uint32_t count = 0;
 
-    for (i = 0; i < pools->evidence->count; i++) {
+    for (uint32_t i = 0; i < pools->evidence->count; i++) {
         const struct mt_pool_instance *instance = &pools->evidence->instances[i];
         count += instance->device == device && instance->has_nameless && pool_of(pools, i) != 0;
     }
@@ -398,14 +382,12 @@ uint16_t mt_lost_pools_ways(const struct mt_lost_pools *pools, uint32_t part)
 
 void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
 {
-    uint32_t i;
-
     if (part < pools->part_count) {
         struct mt_lost_part *one = &pools->parts[part];
         one->default_color = (uint16_t)((one->default_color + 1) % one->colors);
         return;
     }
-    for (i = 0; i < pools->part_count; i++)
+    for (uint32_t i = 0; i < pools->part_count; i++)
         if (!pools->parts[i].is_certain && pools->parts[i].default_color < 2)
             pools->parts[i].default_color ^= 1;
 }

@@ -47,13 +47,12 @@ static bool has_evidence(const struct mt_pool_restores *restores)
 static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks)
 {
     const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1];
-    uint32_t moment;
 
     if (last->addr + last->size_bytes != restores->end || !has_evidence(restores) ||
         mt_pool_tracks_segments_since(tracks, restores->pool, restores->newest_since) !=
             restores->segments)
         return;
-    moment = mt_pool_tracks_moment(tracks, restores->pool, restores->hash);
+    uint32_t moment = mt_pool_tracks_moment(tracks, restores->pool, restores->hash);
     if (moment == MT_MAP_NONE || moment < restores->newest_since)
         return;
     restores->found_tiles = restores->tile_count;
@@ -190,15 +189,13 @@ static uint64_t slack_at(struct mt_pool_restores *restores, const struct mt_pool
                          uint32_t moment, uint64_t least)
 {
     uint64_t slack = 0;
-    size_t i;
 
-    for (i = 0; i < restores->tile_count; i++) {
+    for (size_t i = 0; i < restores->tile_count; i++) {
         struct mt_pool_tile *tile = &restores->tiles[i];
-        const struct mt_block_track *origin;
 
         if (tile->freed)
             continue;
-        origin = mt_pool_tracks_back(tracks, &tile->origin, moment);
+        const struct mt_block_track *origin = mt_pool_tracks_back(tracks, &tile->origin, moment);
         if (!origin || origin->size_bytes > tile->size_bytes)
             return UINT64_MAX;
         slack += tile->size_bytes - origin->size_bytes;
@@ -213,19 +210,16 @@ static uint64_t slack_at(struct mt_pool_restores *restores, const struct mt_pool
 static uint32_t choose_moment(struct mt_pool_restores *restores,
                               const struct mt_pool_tracks *tracks, uint64_t *least)
 {
-    uint32_t moment = restores->found_moment, best = moment, tries;
-    size_t i;
+    uint32_t moment = restores->found_moment, best = moment;
 
-    for (i = 0; i < restores->tile_count; i++)
+    for (size_t i = 0; i < restores->tile_count; i++)
         restores->tiles[i].origin = mt_map_get(&tracks->newest, restores->tiles[i].addr);
     *least = slack_at(restores, tracks, moment, UINT64_MAX);
-    for (tries = 0; tries < MAX_MOMENTS && *least; tries++) {
-        uint64_t slack;
-
+    for (uint32_t tries = 0; tries < MAX_MOMENTS && *least; tries++) {
         moment = mt_pool_tracks_earlier(tracks, moment);
         if (moment == MT_MAP_NONE || moment < restores->found_since)
             break;
-        slack = slack_at(restores, tracks, moment, *least);
+        uint64_t slack = slack_at(restores, tracks, moment, *least);
         if (slack < *least) {
             *least = slack;
             best = moment;
@@ -241,12 +235,11 @@ static bool is_congruent(const struct mt_pool_restores *restores,
                          uint64_t *distance)
 {
     uint32_t id = mt_map_get(&tracks->newest, restores->tiles[first].addr);
-    size_t i;
 
     if (id == MT_MAP_NONE || !tracks->blocks[id].block_bytes)
         return false;
     *distance = tracks->blocks[id].block_addr - tracks->blocks[id].addr;
-    for (i = first; i < end; i++) {
+    for (size_t i = first; i < end; i++) {
         const struct mt_pool_tile *tile = &restores->tiles[i];
         if (!tile->freed &&
             (tile->place_bytes != tile->size_bytes || tile->place_addr - tile->addr != *distance))
@@ -259,9 +252,8 @@ static void place_segment(struct mt_pool_restores *restores, const struct mt_poo
                           size_t first, size_t end)
 {
     uint64_t distance;
-    size_t i;
 
-    for (i = first; i < end; i++) {
+    for (size_t i = first; i < end; i++) {
         struct mt_pool_tile *tile = &restores->tiles[i];
         const struct mt_block_track *origin =
             tile->freed ? NULL : mt_pool_tracks_block(tracks, tile->addr, restores->found_moment);
@@ -272,7 +264,7 @@ static void place_segment(struct mt_pool_restores *restores, const struct mt_poo
     }
     if (!is_congruent(restores, tracks, first, end, &distance))
         return;
-    for (i = first; i < end; i++) {
+    for (size_t i = first; i < end; i++) {
         struct mt_pool_tile *tile = &restores->tiles[i];
         if (tile->freed) {
             tile->place_addr = tile->addr + distance;
@@ -291,11 +283,11 @@ static bool may_be_refilled(const struct mt_pool_restores *restores, uint64_t sl
 bool mt_pool_restores_settle(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks)
 {
     uint64_t slack_bytes;
-    size_t i, end;
+    size_t end;
 
     restores->tile_count = restores->found_tiles;
     restores->tile_at = 0;
-    for (i = 0; i < restores->tile_count; i++)
+    for (size_t i = 0; i < restores->tile_count; i++)
         if (restores->tiles[i].freed > restores->found_frees)
             restores->tiles[i].freed = 0;
     if (restores->tile_count) {
@@ -303,7 +295,7 @@ bool mt_pool_restores_settle(struct mt_pool_restores *restores, const struct mt_
         if (may_be_refilled(restores, slack_bytes))
             restores->tile_count = 0;
     }
-    for (i = 0; i < restores->tile_count; i = end) {
+    for (size_t i = 0; i < restores->tile_count; i = end) {
         for (end = i + 1; end < restores->tile_count && restores->tiles[end].group == i; end++) {
         }
         place_segment(restores, tracks, i, end);
@@ -321,12 +313,12 @@ const struct mt_pool_tile *mt_pool_restores_take(struct mt_pool_restores *restor
 uint64_t mt_pool_restores_segment_bytes(const struct mt_pool_restores *restores,
                                         const struct mt_pool_tile *tile)
 {
-    size_t first = (size_t)(tile - restores->tiles), i;
+    size_t first = (size_t)(tile - restores->tiles);
     uint64_t bytes = 0;
 
     if (tile->group != first)
         return 0;
-    for (i = first; i < restores->tile_count && restores->tiles[i].group == first; i++)
+    for (size_t i = first; i < restores->tile_count && restores->tiles[i].group == first; i++)
         bytes += restores->tiles[i].size_bytes;
     return bytes;
 }

@@ -37,9 +37,8 @@ static enum mt_status free_order_search(struct mt_source *source, struct mt_pool
     enum mt_free_order best = MT_FREE_LOWEST;
     struct mt_pool_reach most = lowest, reach;
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(others); i++) {
+    for (size_t i = 0; status == MT_OK && i < MT_ARRAY_LEN(others); i++) {
         source->header.free_order = others[i];
         status = trial->run(trial->context, &reach, error);
         if (status != MT_OK || !mt_pool_reach_is_further(reach, most))
@@ -133,15 +132,13 @@ static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error 
     struct mt_policy_text *policy = &replay->policy;
     enum mt_status status = mt_policy_text_parse(asked, policy, error);
 
-    bool follows_recording;
-
     if (status != MT_OK)
         return status;
     if (why && !policy->ops->follow_segment)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "only what was recorded can be replayed: %s", why);
-    follows_recording = policy->ops->follows_recording ||
-                        mt_policy_recorded_options(&replay->source->header, policy->ops->name);
+    bool follows_recording = policy->ops->follows_recording ||
+                             mt_policy_recorded_options(&replay->source->header, policy->ops->name);
     replay->as_recorded = follows_recording && !policy->options && !*policy->pools &&
                           (!mt_one_replay_is_driver_level(replay) || policy->ops->follow_segment);
     return MT_OK;
@@ -167,7 +164,6 @@ static enum mt_status try_limit(void *context, uint64_t limit_bytes, bool *compa
 {
     struct limit_search *search = context;
     struct mt_replay_options options = *search->options;
-    enum mt_status status;
 
     if (!search->summary)
         search->summary = mt_memory_new(sizeof *search->summary);
@@ -175,7 +171,7 @@ static enum mt_status try_limit(void *context, uint64_t limit_bytes, bool *compa
     options.blind = false;
     options.no_inferred_pools = true;
     options.limit_bytes = limit_bytes;
-    status = mt_replay_run(search->source, &options, NULL, search->summary, error);
+    enum mt_status status = mt_replay_run(search->source, &options, NULL, search->summary, error);
     *compared = search->summary->device_count > 0;
     *verify = search->summary->devices[0].verify;
     return status == MT_OK ? mt_source_rewind(search->source, error) : status;
@@ -186,11 +182,10 @@ static enum mt_status search_limit(struct mt_one_replay *replay, struct mt_error
 {
     struct limit_search search = {replay->source, replay->options, NULL};
     const struct mt_limit_trial trial = {&search, try_limit};
-    enum mt_status status;
 
     if (replay->policy.ops != &mt_policy_pytorch)
         return MT_OK;
-    status = mt_limit_search(replay->watch, &trial, error);
+    enum mt_status status = mt_limit_search(replay->watch, &trial, error);
     free(search.summary);
     return status;
 }
@@ -199,10 +194,8 @@ static enum mt_status search_limit(struct mt_one_replay *replay, struct mt_error
 static enum mt_status try_unlimited(struct mt_one_replay *replay, bool *done,
                                     struct mt_error *error)
 {
-    enum mt_status status;
-
     replay->watching = true;
-    status = mt_one_replay_run(replay, error);
+    enum mt_status status = mt_one_replay_run(replay, error);
     replay->watching = false;
     *done = status != MT_OK || (!replay->stopped && !mt_limit_matters(replay->watch));
     if (*done)
@@ -267,9 +260,8 @@ static bool order_is_watched(const struct mt_one_replay *replay)
 static struct mt_pool_reach reach_of(const struct mt_replay_summary *summary)
 {
     struct mt_pool_reach reach = {UINT64_MAX, 0};
-    uint16_t i;
 
-    for (i = 0; i < summary->device_count; i++) {
+    for (uint16_t i = 0; i < summary->device_count; i++) {
         const struct mt_replay_verify *verify = &summary->devices[i].verify;
         reach.exact += verify->addresses_exact + verify->segment_events_exact;
         if (verify->first_difference[0] && !verify->actions_exact)
@@ -376,10 +368,9 @@ static enum mt_status learn_order(const struct mt_one_replay *replay, struct mt_
     const struct mt_replay_options options = {
         .policy = "pytorch", .verify = true, .no_inferred_limit = true, .no_inferred_pools = true};
     struct mt_one_replay run = {.options = &options, .source = replay->source};
-    enum mt_status status;
 
     run.summary = mt_memory_zeroed(1, sizeof *run.summary);
-    status = find_policy(&run, error);
+    enum mt_status status = find_policy(&run, error);
     if (status == MT_OK)
         status = mt_one_replay_run(&run, error);
     if (status == MT_OK)
@@ -393,9 +384,7 @@ static enum mt_status learn_order(const struct mt_one_replay *replay, struct mt_
 /* Removes results of a comparison that the caller did not request. */
 static void forget_comparison(struct mt_replay_summary *summary)
 {
-    uint16_t i;
-
-    for (i = 0; i < summary->device_count; i++)
+    for (uint16_t i = 0; i < summary->device_count; i++)
         memset(&summary->devices[i].verify, 0, sizeof summary->devices[i].verify);
 }
 
@@ -403,15 +392,13 @@ static void forget_comparison(struct mt_replay_summary *summary)
 static enum mt_status foresee(struct mt_one_replay *replay, struct mt_foresight **made,
                               struct mt_error *error)
 {
-    enum mt_status status;
-
     if (!mt_foresight_is_wanted(&replay->policy))
         return MT_OK;
     replay->foresight = replay->options->foresight;
     if (replay->foresight)
         return MT_OK;
     *made = mt_memory_new(sizeof **made);
-    status = mt_foresight_make(replay->source, &replay->policy, *made, error);
+    enum mt_status status = mt_foresight_make(replay->source, &replay->policy, *made, error);
     replay->foresight = *made;
     return status;
 }
@@ -420,11 +407,11 @@ static enum mt_status foresee(struct mt_one_replay *replay, struct mt_foresight 
 static void finish_spelling(const struct mt_one_replay *replay)
 {
     char *text = replay->summary->policy;
-    size_t room = sizeof replay->summary->policy, used;
+    size_t room = sizeof replay->summary->policy;
 
     if (!text[0])
         snprintf(text, room, "%s", replay->policy.ops ? replay->policy.ops->name : "");
-    used = strlen(text);
+    size_t used = strlen(text);
     if (replay->foresight)
         snprintf(text + used, room - used, "%s", replay->policy.pools);
 }
@@ -435,15 +422,13 @@ static enum mt_status open_replay(struct mt_one_replay *replay, struct mt_source
                                   const struct mt_replay_job *job, struct mt_foresight **made,
                                   struct mt_error *error)
 {
-    enum mt_status status;
-
     memset(job->summary, 0, sizeof *job->summary);
     *replay = (struct mt_one_replay){.options = job->options,
                                      .observer = job->observer,
                                      .summary = job->summary,
                                      .source = source};
     *made = NULL;
-    status = mt_heap_view_choose(source, error);
+    enum mt_status status = mt_heap_view_choose(source, error);
     if (status == MT_OK)
         status = find_policy(replay, error);
     if (status == MT_OK && order_is_open(replay) && !order_is_watched(replay))
@@ -469,11 +454,10 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     const struct mt_replay_job job = {options, observer, summary};
     struct mt_one_replay replay;
     struct mt_foresight *made;
-    enum mt_status status;
 
     if (error)
         *error = (struct mt_error){MT_OK, MT_NO_OFFSET, ""};
-    status = open_replay(&replay, source, &job, &made, error);
+    enum mt_status status = open_replay(&replay, source, &job, &made, error);
     if (status == MT_OK) {
         replay.compares = pools_are_watched(&replay) || order_is_watched(&replay);
         status = run_once(&replay, error);
@@ -521,7 +505,7 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
     struct mt_one_replay *replays = mt_memory_zeroed(count + 1, sizeof *replays);
     struct mt_foresight **made = mt_memory_zeroed(count + 1, sizeof *made);
     enum mt_status status = MT_OK;
-    size_t i, opened = 0;
+    size_t opened = 0;
 
     if (error)
         *error = (struct mt_error){MT_OK, MT_NO_OFFSET, ""};
@@ -535,7 +519,7 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
     if (status == MT_OK)
         status = mt_one_replay_run_all(replays, count, count_own(replays, count, listener != NULL),
                                        listener, error);
-    for (i = 0; i < opened; i++)
+    for (size_t i = 0; i < opened; i++)
         close_replay(&replays[i], made[i]);
     free(replays);
     free(made);

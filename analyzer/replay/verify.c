@@ -34,12 +34,11 @@ static void name_op(char text[96], const struct mt_device_op *op)
 static int64_t excess_release(const struct mt_device_model *device)
 {
     int64_t excess = 0;
-    size_t i;
 
-    for (i = 0; i < device->op_count; i++)
+    for (size_t i = 0; i < device->op_count; i++)
         if (device->ops[i].kind == MT_EVENT_SEGMENT_FREE)
             excess += (int64_t)device->ops[i].size_bytes;
-    for (i = 0; i < device->base_count; i++)
+    for (size_t i = 0; i < device->base_count; i++)
         if (device->bases[i].kind == MT_EVENT_SEGMENT_FREE)
             excess -= (int64_t)device->bases[i].size_bytes;
     return excess;
@@ -48,9 +47,7 @@ static int64_t excess_release(const struct mt_device_model *device)
 void mt_verify_group(struct mt_replay_verify *verify, const struct mt_device_model *device,
                      uint64_t event_seq)
 {
-    size_t i;
-
-    for (i = 0; i < device->base_count || i < device->op_count; i++) {
+    for (size_t i = 0; i < device->base_count || i < device->op_count; i++) {
         const struct mt_device_base *base = i < device->base_count ? &device->bases[i] : NULL;
         const struct mt_device_op *op = i < device->op_count ? &device->ops[i] : NULL;
         struct mt_device_op wanted = {0};

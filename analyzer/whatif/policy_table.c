@@ -12,9 +12,8 @@
 static const struct mt_fit_result *choose(const struct mt_fit_summary *summary, uint64_t device)
 {
     const struct mt_fit_result *best = NULL;
-    uint16_t i;
 
-    for (i = 0; i < summary->device_count; i++) {
+    for (uint16_t i = 0; i < summary->device_count; i++) {
         const struct mt_fit_result *result = &summary->devices[i];
         if (device == result->device)
             return result;
@@ -32,11 +31,10 @@ static enum mt_status verify(struct mt_source *source, uint16_t device, struct m
     const struct mt_replay_options options = {.verify = true};
     struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     enum mt_status status = mt_source_rewind(source, error);
-    uint16_t i;
 
     if (status == MT_OK)
         status = mt_replay_run(source, &options, NULL, summary, error);
-    for (i = 0; status == MT_OK && i < summary->device_count; i++) {
+    for (uint16_t i = 0; status == MT_OK && i < summary->device_count; i++) {
         const struct mt_replay_result *result = &summary->devices[i];
         if (result->device == device)
             row->is_measured = result->verify.wanted &&
@@ -56,9 +54,8 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
         .policy = policy, .orders = MT_BASE_ORDERS, .limits_only = true};
     struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     const struct mt_fit_result *result = NULL;
-    enum mt_status status;
+    enum mt_status status = mt_fit_run(source, &options, summary, error);
 
-    status = mt_fit_run(source, &options, summary, error);
     if (status == MT_OK)
         result = choose(summary, device);
     if (status == MT_OK && !result)
@@ -109,9 +106,8 @@ static uint64_t lowest_requested_peak(const struct mt_policy_table *table)
 static enum mt_status check_requests(const struct mt_policy_table *table, struct mt_error *error)
 {
     const struct mt_policy_row *first = &table->rows[0];
-    uint32_t i;
 
-    for (i = 1; i < table->row_count; i++) {
+    for (uint32_t i = 1; i < table->row_count; i++) {
         const struct mt_policy_row *row = &table->rows[i];
         if (!are_of_one_trace(first, row, table->starts_in_middle))
             return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
@@ -129,9 +125,9 @@ static enum mt_status check_requests(const struct mt_policy_table *table, struct
 /* Keeps the first row of each spelling. */
 static void drop_twins(struct mt_policy_table *table)
 {
-    uint32_t kept = 0, i, j;
+    uint32_t kept = 0, j;
 
-    for (i = 0; i < table->row_count; i++) {
+    for (uint32_t i = 0; i < table->row_count; i++) {
         for (j = 0; j < kept && strcmp(table->rows[j].policy, table->rows[i].policy) != 0; j++)
             ;
         if (j == kept)
@@ -146,9 +142,7 @@ MT_DEFINE_ORDER(by_reserved, struct mt_policy_row,
 
 static const struct mt_policy_row *own_row(const struct mt_policy_table *table)
 {
-    uint32_t i;
-
-    for (i = 0; i < table->row_count; i++)
+    for (uint32_t i = 0; i < table->row_count; i++)
         if (table->rows[i].is_own)
             return &table->rows[i];
     return NULL;
@@ -197,9 +191,8 @@ static const char *say_best(struct mt_policy_table *table)
 static const struct mt_policy_row *greediest(const struct mt_policy_table *table)
 {
     const struct mt_policy_row *most = NULL;
-    uint32_t i;
 
-    for (i = 0; i < table->row_count; i++) {
+    for (uint32_t i = 0; i < table->row_count; i++) {
         const struct mt_policy_row *row = &table->rows[i];
         if (!row->fit.fits || !row->fit.high_bytes ||
             row->fit.reserved_peak_bytes < row->fit.high_bytes / 10 * 13)
@@ -237,11 +230,9 @@ static const char *say_need(struct mt_policy_table *table)
 
 enum mt_status mt_policy_table_finish(struct mt_policy_table *table, struct mt_error *error)
 {
-    enum mt_status status;
-
     if (!table->row_count)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no policies");
-    status = check_requests(table, error);
+    enum mt_status status = check_requests(table, error);
     if (status != MT_OK)
         return status;
     drop_twins(table);

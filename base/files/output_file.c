@@ -38,7 +38,6 @@ static int descriptor_of(const char *path)
     };
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     char *end;
-    long number;
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(path, names[i].path) == 0)
@@ -48,7 +47,7 @@ static int descriptor_of(const char *path)
 
         if (strncmp(path, folders[i], length) != 0)
             continue;
-        number = strtol(path + length, &end, 10);
+        long number = strtol(path + length, &end, 10);
         return *end || end == path + length || number < 0 || number > 1 << 20 ? -1 : (int)number;
     }
     return -1;

@@ -43,11 +43,10 @@ static bool read_text(const char *path, char *text, size_t size)
 static uint64_t limit_in(const char *path)
 {
     char text[64];
-    unsigned long long limit;
 
     if (!read_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
-    limit = strtoull(text, NULL, 10);
+    unsigned long long limit = strtoull(text, NULL, 10);
     return limit && limit < (unsigned long long)INT64_MAX / 2 ? limit : UINT64_MAX;
 }
 

@@ -174,14 +174,14 @@ static void draw_column(struct canvas *canvas, unsigned at)
     const struct mt_view_layout *layout = &canvas->layout;
     uint32_t begin, end;
     double half = (double)top_bytes(view) / layout->plot_rows / 2;
-    unsigned reserved_row;
 
     mt_view_columns_of(view, at, &begin, &end);
     uint32_t column = mt_view_fullest(view, begin, end);
     bool is_selected = view->selected >= begin && view->selected < end;
     if (is_selected)
         column = view->selected;
-    reserved_row = row_of_bytes(canvas, view->device->history->columns[column].bytes.reserved);
+    unsigned reserved_row =
+        row_of_bytes(canvas, view->device->history->columns[column].bytes.reserved);
     for (unsigned i = 0; i < layout->plot_rows; i++) {
         unsigned row = layout->plot_top + layout->plot_rows - 1 - i;
         struct mt_terminal_cell *cell = cell_at(canvas, row, layout->plot_left + at);
@@ -504,10 +504,10 @@ static void draw_footer(struct canvas *canvas)
 {
     const struct mt_view *view = canvas->view;
     struct mt_buf command = {0};
-    unsigned end;
 
     if (view->prompt) {
-        end = put_line(canvas, canvas->rows - 2, view->prompt == '/' ? "search: " : "go to: ", 0);
+        unsigned end =
+            put_line(canvas, canvas->rows - 2, view->prompt == '/' ? "search: " : "go to: ", 0);
         end = put_text(canvas, canvas->rows - 2, end, canvas->columns, view->typed, 0);
         put(canvas, canvas->rows - 2, end, ' ', MT_STYLE_REVERSE);
     } else if (*view->message)

@@ -37,9 +37,7 @@ static char **entry_of(const char *name)
 
 static void unset(const char *name)
 {
-    char **entry = entry_of(name);
-
-    for (; entry && *entry; entry++)
+    for (char **entry = entry_of(name); entry && *entry; entry++)
         entry[0] = entry[1];
 }
 

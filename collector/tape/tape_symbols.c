@@ -146,11 +146,10 @@ static uint64_t number_of(const struct tape_facts *facts, const char *key, uint6
 {
     const struct tape_fact *fact = find(facts, key, strlen(key));
     char *end;
-    unsigned long long number;
 
     if (!fact || !fact->value || fact->value[0] < '0' || fact->value[0] > '9')
         return usual;
-    number = strtoull(fact->value, &end, 10);
+    unsigned long long number = strtoull(fact->value, &end, 10);
     return *end ? usual : number;
 }
 

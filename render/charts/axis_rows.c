@@ -112,16 +112,15 @@ static void name_together(struct mt_drawing *drawing, const struct mt_time_axis 
                           struct unnamed *cells, double y)
 {
     const struct mt_step_use *first = cells->first, *last = cells->last;
-    double left, right;
-    const char *text;
 
     cells->first = NULL;
     if (!first || first == last)
         return;
-    left = step_left(axis, first);
-    right = step_right(axis, last);
-    text = mt_arena_printf(&drawing->arena, "%s\xE2\x80\x93%s", step_number(drawing, first->step),
-                           step_number(drawing, last->step));
+    double left = step_left(axis, first);
+    double right = step_right(axis, last);
+    const char *text =
+        mt_arena_printf(&drawing->arena, "%s\xE2\x80\x93%s", step_number(drawing, first->step),
+                        step_number(drawing, last->step));
     if (1.05 * mt_text_width(text, MT_SIZE_CELL, MT_REGULAR) + 4 <= right - left)
         mt_chart_frame_text(drawing, (left + right) / 2, y + 12, text, MT_SIZE_CELL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "cell-text");
@@ -162,21 +161,20 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
 {
     const struct mt_step_use *steps = device->steps;
     struct unnamed unnamed = {NULL, NULL};
-    uint32_t i, last, first = 0;
-    double left;
+    uint32_t last, first = 0;
 
     while (first + 1 < device->step_count && is_before(axis, &steps[first]))
         first++;
     if (!device->step_count)
         return;
-    left = step_left(axis, &steps[first]);
+    double left = step_left(axis, &steps[first]);
     if (left - axis->left > 12) {
         struct cell setup = {
             axis->left, left - 0.5, MT_COLOR_PANEL, "before the first step", {"setup", NULL, NULL},
             "setup"};
         draw_cell(drawing, y, &setup);
     }
-    for (i = first; i < device->step_count; i = last + 1) {
+    for (uint32_t i = first; i < device->step_count; i = last + 1) {
         last = i;
         left = step_left(axis, &steps[i]);
         while (step_right(axis, &steps[last]) - left < MIN_STEP && last + 1 < device->step_count)
@@ -197,7 +195,6 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
 
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text)
 {
-    struct mt_axis_name *name;
     unsigned unknown = 0;
 
     for (uint32_t i = 0; i < axis->name_count; i++) {
@@ -207,7 +204,7 @@ struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *te
     }
     if (axis->name_count == MT_AXIS_NAMES)
         return NULL;
-    name = &axis->names[axis->name_count++];
+    struct mt_axis_name *name = &axis->names[axis->name_count++];
     name->text = text;
     name->color = mt_phase_color(text, unknown);
     return name;
@@ -242,13 +239,12 @@ static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
                         .fill = name ? name->color : mt_phase_color(phase->name, 0),
                         .names = {phase->name, mt_phase_short_name(phase->name), NULL},
                         .role = "phase"};
-    int written;
 
     cell.title = mt_arena_printf(
         &drawing->arena, "%s: %s", mt_chart_frame_short(drawing, phase->path, MAX_PATH),
         mt_chart_frame_length(drawing, axis->report, phase->end_t_ns - phase->begin_t_ns,
                               phase->end_event - phase->begin_event));
-    written = draw_cell(drawing, y, &cell);
+    int written = draw_cell(drawing, y, &cell);
     if (!name)
         return;
     name->drawn = true;
@@ -274,13 +270,12 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
 
     for (uint32_t i = 0; axis->row_count && i < report->phase_count; i++) {
         const struct mt_phase *phase = &report->phases[i];
-        double left, right;
 
         if (!report->main_phase[i])
             continue;
         /* Phases of other threads may overlap. The earlier one keeps its place. */
-        left = fmax(mt_time_axis_x(axis, phase->begin_t_ns, phase->begin_event), filled);
-        right = mt_time_axis_x(axis, phase->end_t_ns, phase->end_event);
+        double left = fmax(mt_time_axis_x(axis, phase->begin_t_ns, phase->begin_event), filled);
+        double right = mt_time_axis_x(axis, phase->end_t_ns, phase->end_event);
         if (right < filled)
             continue;
         filled = fmax(right, left);

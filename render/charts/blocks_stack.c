@@ -134,14 +134,13 @@ static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band,
 {
     struct stretch stretch = {0, -1, -1};
     bool shows = false;
-    double right;
 
     band->edge = scratch->edges + scratch->corners;
     for (uint32_t i = band->first; i < band->end; i++) {
-        double x = stack->columns[i].x, lower = scratch->upper[i], upper;
+        double x = stack->columns[i].x, lower = scratch->upper[i];
 
         scratch->filled[i] += band->shape->life.block_bytes;
-        upper = scratch->upper[i] = mt_block_stack_y(stack, scratch->filled[i]);
+        double upper = scratch->upper[i] = mt_block_stack_y(stack, scratch->filled[i]);
         shows |= upper < lower;
         if (upper == stretch.upper && lower == stretch.lower)
             continue;
@@ -153,8 +152,8 @@ static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band,
             end_stretch(band, &stretch, x);
         stretch = (struct stretch){x, upper, lower};
     }
-    right = band->end < stack->column_count ? stack->columns[band->end].x
-                                            : stack->plot.x + stack->plot.width;
+    double right = band->end < stack->column_count ? stack->columns[band->end].x
+                                                   : stack->plot.x + stack->plot.width;
     end_stretch(band, &stretch, right);
     add_corner(band, right, stretch.upper);
     return shows;
@@ -339,12 +338,12 @@ static const char *allocated(const struct mt_block_stack *stack, const struct mt
 
 static const char *ended(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
-    const char *at;
     char life[MT_UNITS_TEXT];
 
     if (shape->end.event == UINT64_MAX)
         return "still allocated at the end";
-    at = mt_chart_frame_at(stack->drawing, stack->report, shape->end.t_ns, shape->end.event);
+    const char *at =
+        mt_chart_frame_at(stack->drawing, stack->report, shape->end.t_ns, shape->end.event);
     if (!mt_report_has_times(stack->report))
         return mt_arena_printf(&stack->drawing->arena, "freed at %s", at);
     return mt_arena_printf(&stack->drawing->arena, "freed at %s, %s%s", at,

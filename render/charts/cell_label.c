@@ -20,10 +20,10 @@ static double line_width(struct mt_drawing *drawing, const struct mt_paragraph *
 static size_t line_length(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
                           const char *text)
 {
-    size_t best = strcspn(text, " "), next;
+    size_t best = strcspn(text, " ");
 
     while (text[best]) {
-        next = best + 1 + strcspn(text + best + 1, " ");
+        size_t next = best + 1 + strcspn(text + best + 1, " ");
         if (line_width(drawing, paragraph, text, next) > paragraph->width)
             break;
         best = next;

@@ -167,13 +167,12 @@ double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, cons
 {
     double room = drawing->width - 2 * MT_MARGIN, y = 60;
     size_t first = first_line(drawing, facts, MT_SIZE_BODY);
-    const char *line;
 
     mt_chart_frame_text(drawing, MT_MARGIN, 38,
                         mt_text_fit(drawing, title, MT_SIZE_TITLE, MT_SEMIBOLD, room, true),
                         MT_SIZE_TITLE, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "title");
     if (first) {
-        line = mt_arena_text(&drawing->arena, facts, first);
+        const char *line = mt_arena_text(&drawing->arena, facts, first);
         muted_line(drawing, y, line, "facts");
         facts += first + strlen(DOT);
         y += 19;
@@ -215,13 +214,12 @@ static void draw_tile(struct mt_drawing *drawing, double x, double y, double wid
     const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
     const struct mt_paint edge = {.fill = tile->edge, .radius = 2};
     double room = width - TILE_PAD - 4;
-    const char *value;
 
     mt_draw_rect(drawing, x, y, width, height, &panel, NULL, "tile");
     mt_draw_rect(drawing, x, y, 4, height, &edge, NULL, NULL);
     mt_chart_frame_text(drawing, x + TILE_PAD, y + 19, fit_label(drawing, tile, room), SIZE_LABEL,
                         MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-label");
-    value = mt_text_fit(drawing, tile->value, SIZE_VALUE, MT_SEMIBOLD, room, false);
+    const char *value = mt_text_fit(drawing, tile->value, SIZE_VALUE, MT_SEMIBOLD, room, false);
     mt_chart_frame_text(drawing, x + TILE_PAD, y + 41, value, SIZE_VALUE, MT_SEMIBOLD,
                         MT_COLOR_TEXT, MT_ANCHOR_START, "tile-value");
     if (note_beside)
@@ -298,7 +296,6 @@ double mt_chart_frame_swatches(struct mt_drawing *drawing, double x, double y, d
                                const struct mt_swatch *swatches, size_t count)
 {
     const double gap = SWATCH_GAP, box = SWATCH, rest_width = 60;
-    const char *rest;
     size_t i;
 
     for (i = 0; i < count; i++) {
@@ -315,7 +312,7 @@ double mt_chart_frame_swatches(struct mt_drawing *drawing, double x, double y, d
     }
     if (i == count || x + rest_width > max_x + gap)
         return x;
-    rest = mt_arena_printf(&drawing->arena, "+ %u more", (unsigned)(count - i));
+    const char *rest = mt_arena_printf(&drawing->arena, "+ %u more", (unsigned)(count - i));
     return x + gap +
            mt_chart_frame_text(drawing, x, y, rest, 12.5, MT_REGULAR, MT_COLOR_FAINT,
                                MT_ANCHOR_START, "legend");
@@ -462,11 +459,10 @@ const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site
 {
     size_t length = mt_site_label_head(site);
     bool has_line = length && site[length - 1] >= '0' && site[length - 1] <= '9';
-    const char *head;
 
     if (mt_text_room(site, size, MT_REGULAR) <= width)
         return site;
-    head = mt_arena_printf(&drawing->arena, "%.*s", (int)length, site);
+    const char *head = mt_arena_printf(&drawing->arena, "%.*s", (int)length, site);
     return mt_text_fit(drawing, head, size, MT_REGULAR, width, has_line);
 }
 

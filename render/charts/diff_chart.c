@@ -93,14 +93,14 @@ static struct columns columns_of(const struct diff_layout *layout)
                               .new_right = layout->table_x + layout->table_width};
     const struct mt_diff_rows *rows = &layout->view->device->sites;
     uint64_t up = 0, down = 0;
-    double bars = layout->table_width > 600 ? 130 : 90, whole;
+    double bars = layout->table_width > 600 ? 130 : 90;
 
     for (uint32_t i = 0; i < rows->count; i++)
         if (mt_diff_change(&rows->rows[i]) > 0)
             up = mt_max_u64(up, mt_diff_size(&rows->rows[i]));
         else
             down = mt_max_u64(down, mt_diff_size(&rows->rows[i]));
-    whole = fmax((double)up + (double)down, 1);
+    double whole = fmax((double)up + (double)down, 1);
     columns.change_right = columns.new_right - NEW;
     columns.zero_x = round(columns.change_right - CHANGE - 8 - bars * ((double)up / whole));
     columns.side = bars / whole;
@@ -164,18 +164,17 @@ static void draw_rest(struct mt_drawing *drawing, const struct diff_layout *layo
                       double y)
 {
     const struct mt_diff_rows *rows = &layout->view->device->sites;
-    uint32_t same = rows->count - layout->changed_sites, i;
+    uint32_t same = rows->count - layout->changed_sites;
     char change[MT_UNITS_TEXT], n[2][MT_UNITS_TEXT], text[240] = "";
     int64_t sum = 0;
-    size_t length;
 
-    for (i = shown; i < layout->changed_sites; i++)
+    for (uint32_t i = shown; i < layout->changed_sites; i++)
         sum += mt_diff_change(&rows->rows[i]);
     if (shown < layout->changed_sites)
         snprintf(text, sizeof text, "%s other%s: %s together",
                  mt_format_count(n[0], layout->changed_sites - shown),
                  layout->changed_sites - shown == 1 ? "" : "s", mt_format_change(change, sum));
-    length = strlen(text);
+    size_t length = strlen(text);
     if (same)
         snprintf(text + length, sizeof text - length, "%s%s call site%s unchanged, not listed",
                  length ? " \xC2\xB7 " : "", mt_format_count(n[1], same), same == 1 ? "" : "s");
@@ -193,15 +192,14 @@ static void diff_draw_table(struct mt_drawing *drawing, const struct diff_layout
 {
     const struct mt_paint rule = {.stroke = MT_COLOR_GRID}, zero = {.stroke = MT_COLOR_AXIS};
     double y = layout->table_y + HEAD, room = layout->table_bottom - FOOT - y;
-    uint32_t most = room > 0 ? (uint32_t)(room / ROW) : 0, i;
+    uint32_t most = room > 0 ? (uint32_t)(room / ROW) : 0;
     uint32_t shown = layout->changed_sites < most ? layout->changed_sites : most;
-    struct columns columns;
 
     if (layout->table_width <= 0)
         return;
-    columns = columns_of(layout);
+    struct columns columns = columns_of(layout);
     draw_sites_heading(drawing, layout, &columns);
-    for (i = 0; i < shown; i++, y += ROW) {
+    for (uint32_t i = 0; i < shown; i++, y += ROW) {
         mt_draw_line(drawing, layout->table_x, y - 8, layout->table_x + layout->table_width, y - 8,
                      &rule);
         draw_row(drawing, &columns, &layout->view->device->sites.rows[i], y + 11);
@@ -272,11 +270,11 @@ static void add_change(struct falls *falls, const struct mt_diff_row *row, const
 static void make_steps(struct falls *falls, const struct mt_device_diff *device, uint32_t most)
 {
     const struct mt_diff_rows *roles = &device->roles;
-    uint32_t changed = diff_changed_rows(roles), shown, i;
+    uint32_t changed = diff_changed_rows(roles);
+    uint32_t shown = changed > most ? most - 1 : changed;
 
-    shown = changed > most ? most - 1 : changed;
     falls->steps[falls->count++] = end_step("A", device->a->answer->instant.bytes.allocated);
-    for (i = 0; i < shown; i++)
+    for (uint32_t i = 0; i < shown; i++)
         add_change(falls, &roles->rows[i], mt_role_title(roles->rows[i].role),
                    mt_role_color(roles->rows[i].role));
     if (shown < changed) {
@@ -441,10 +439,9 @@ static void diff_draw_falls(struct mt_drawing *drawing, const struct diff_layout
     const double left = MT_MARGIN + 1.05 * mt_text_width("+750 MiB", MT_SIZE_AXIS, MT_REGULAR) + 9;
     struct falls falls = {
         .plot = {round(left), box->y + TOP_ROOM, 0, box->height - TOP_ROOM - NAME_HEIGHT}};
-    uint32_t most;
 
     falls.plot.width = box->x + box->width - falls.plot.x;
-    most = (uint32_t)fmax(falls.plot.width / MIN_COLUMN - 2, 2);
+    uint32_t most = (uint32_t)fmax(falls.plot.width / MIN_COLUMN - 2, 2);
     make_steps(&falls, layout->view->device, most < MT_ROLE_COUNT ? most : MT_ROLE_COUNT);
     set_range(&falls);
     falls.column = fmin(floor(falls.plot.width / falls.count), 120);
@@ -528,7 +525,7 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
 {
     const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
     const struct mt_paint edge = {.fill = MT_COLOR_WARN, .radius = 2};
-    uint32_t shown = diff->run_count > MAX_WARNINGS ? MAX_WARNINGS : diff->run_count, i;
+    uint32_t shown = diff->run_count > MAX_WARNINGS ? MAX_WARNINGS : diff->run_count;
     double height = shown * WARNING_PITCH + 10, room = drawing->width - 2 * MT_MARGIN - 28;
 
     if (!shown)
@@ -536,7 +533,7 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
     mt_draw_rect(drawing, MT_MARGIN, y, drawing->width - 2 * MT_MARGIN, height, &panel, NULL,
                  "warning-panel");
     mt_draw_rect(drawing, MT_MARGIN, y, 4, height, &edge, NULL, NULL);
-    for (i = 0; i < shown; i++) {
+    for (uint32_t i = 0; i < shown; i++) {
         const struct mt_run_difference *run = &diff->runs[i];
         uint32_t more = i + 1 == shown ? diff->run_count - shown : 0;
         const char *text = mt_arena_printf(&drawing->arena, "the runs differ in %s: %s, then %s",
@@ -605,7 +602,7 @@ static void place(struct mt_drawing *drawing, struct diff_layout *layout, double
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     const struct mt_report *b = layout->view->diff->b;
-    double bottom = drawing->height - 10, top = y, table;
+    double bottom = drawing->height - 10, top = y;
 
     if (bottom - y - 40 >= MIN_FALLS + 60)
         bottom = mt_chart_frame_footnote(
@@ -626,7 +623,7 @@ static void place(struct mt_drawing *drawing, struct diff_layout *layout, double
         layout->falls.width = FALLS_WIDTH;
         return;
     }
-    table = fmin(diff_table_height(layout), bottom - top - MIN_FALLS - 20);
+    double table = fmin(diff_table_height(layout), bottom - top - MIN_FALLS - 20);
     layout->table_x = MT_MARGIN;
     layout->table_width = table >= 60 ? drawing->width - 2 * MT_MARGIN : 0;
     if (table >= 60) {
@@ -646,8 +643,7 @@ void mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options
                   struct mt_drawing *drawing)
 {
     struct diff_layout layout = {.view = view};
-    double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT, y;
-    const char *title;
+    double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT;
 
     if (view->device)
         layout.changed_sites = diff_changed_rows(&view->device->sites);
@@ -655,9 +651,9 @@ void mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options
         height =
             200 + view->diff->run_count * WARNING_PITCH + NARROW_FALLS + diff_table_height(&layout);
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, height), "diff");
-    title = title_of(drawing, view);
+    const char *title = title_of(drawing, view);
     mt_chart_frame_describe(drawing, view->diff->b, view->device ? view->device->b : NULL, title);
-    y = mt_chart_frame_header(drawing, title, facts_of(drawing, view));
+    double y = mt_chart_frame_header(drawing, title, facts_of(drawing, view));
     if (drawing->height - y > MIN_FALLS + 100)
         y = draw_warnings(drawing, view->diff, y);
     if (view->device)

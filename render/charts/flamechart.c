@@ -145,14 +145,13 @@ static void flame_draw_curve(const struct mt_flame_layout *layout)
     struct outline outline = {.capacity =
                                   4 * ((size_t)chart->curve_count + chart->event_curve_count) + 8};
     struct mt_ticks ticks;
-    size_t drawn;
 
     outline.points =
         mt_arena_array(&layout->drawing->arena, outline.capacity, sizeof *outline.points);
     mt_byte_ticks(&ticks, chart->peak_allocated, top, 5);
     mt_chart_frame_byte_axis(layout->drawing, &layout->plot, &ticks, top);
     trace(layout, top, &outline);
-    drawn = outline.count;
+    size_t drawn = outline.count;
     add_point(&outline, layout->plot.x + layout->plot.width, layout->plot.y + layout->plot.height);
     add_point(&outline, layout->plot.x, layout->plot.y + layout->plot.height);
     mt_draw_path(layout->drawing, outline.points, outline.count, true, true, &fill, NULL,
@@ -246,12 +245,11 @@ static void collect(const struct mt_flame_layout *layout, struct table *table)
     for (uint32_t i = 0; layout->device->phase_uses && i < report->phase_count; i++) {
         const struct mt_phase *phase = &report->phases[i];
         const struct mt_phase_use *use = &layout->device->phase_uses[i];
-        struct column *column;
 
         if (!is_listed(layout, phase) || phase->begin_event < until)
             continue;
         until = phase->end_event;
-        column = column_of(table, phase->name);
+        struct column *column = column_of(table, phase->name);
         column->count++;
         column->net += net_of(use);
         column->peak = mt_max_u64(column->peak, use->peak.allocated);
@@ -326,12 +324,11 @@ static void flame_draw_table(const struct mt_flame_layout *layout, double y)
     static const char *const headings[] = {"phase", "net", "peak"};
     uint32_t room = (uint32_t)(layout->plot.width / MIN_COLUMN);
     struct table table;
-    double width;
 
     room = room < 3 ? 3 : room > MAX_NAMES ? MAX_NAMES : room;
     collect(layout, &table);
     add_totals(layout, &table, room);
-    width = layout->plot.width / table.count;
+    double width = layout->plot.width / table.count;
     width = width < BEST_COLUMN ? width : BEST_COLUMN;
     for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
         mt_chart_frame_text(layout->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13,
@@ -411,12 +408,12 @@ static void add_common(const struct mt_flame_layout *layout, struct mt_buf *out)
 
     for (uint32_t i = 0, row = 0; i < chart->cell_count && row < chart->common_rows; i++) {
         const struct mt_cell *cell = &chart->cells[i];
-        const char *name;
 
         if (cell->row != chart->frame_row + row || cell->kind != MT_CELL_FRAME ||
             cell->frame == MT_NO_ID)
             continue;
-        name = mt_frame_function(&layout->drawing->arena, layout->report->symbols, cell->frame);
+        const char *name =
+            mt_frame_function(&layout->drawing->arena, layout->report->symbols, cell->frame);
         mt_buf_printf(out, "%s%s", row ? " › " : "", name);
         row++;
     }
@@ -489,12 +486,10 @@ static double height_below_curve(const struct mt_flame_layout *layout)
  * high picture has a higher curve. */
 static double fit_height(struct mt_flame_layout *layout, double wanted)
 {
-    double room;
-
     layout->has_table = flame_table_columns(layout) > 0;
     if (wanted <= 0)
         return CURVE_HEIGHT;
-    room = mt_chart_frame_height(wanted, 0) - layout->plot.y;
+    double room = mt_chart_frame_height(wanted, 0) - layout->plot.y;
     if (room - height_below_curve(layout) < MIN_CURVE)
         layout->has_table = false;
     while (layout->row_count > 3 && room - height_below_curve(layout) < MIN_CURVE) {
@@ -509,7 +504,6 @@ static void draw_picture(struct mt_flame_layout *layout, const char *title,
 {
     struct mt_report since_zero = *layout->report;
     struct mt_timeline timeline;
-    double y;
 
     make_timeline(layout, &timeline);
     mt_flame_layout_rows(layout);
@@ -524,8 +518,8 @@ static void draw_picture(struct mt_flame_layout *layout, const char *title,
     layout->axis.left = layout->plot.x = MT_MARGIN + GUTTER;
     layout->axis.width = layout->plot.width = layout->drawing->width - layout->plot.x - MT_MARGIN;
     mt_flame_layout_cells(layout);
-    y = mt_flame_draw_key(layout, MT_MARGIN,
-                          mt_chart_frame_header(layout->drawing, title, facts(layout)));
+    double y = mt_flame_draw_key(layout, MT_MARGIN,
+                                 mt_chart_frame_header(layout->drawing, title, facts(layout)));
     layout->plot.y = y + 14;
     layout->plot.height = fit_height(layout, options->height);
     layout->rows_top = layout->plot.y + layout->plot.height + 16;
@@ -552,11 +546,10 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
                                      .report = report,
                                      .device = device,
                                      .chart = device ? device->flamechart : NULL};
-    const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, 640), "flamechart");
-    title =
+    const char *title =
         mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, layout.chart));
     mt_chart_frame_describe(drawing, report, device, title);
     if (layout.chart && layout.chart->events)

@@ -43,11 +43,9 @@ static const char *no_stack_name(const struct mt_flame_layout *layout, const str
 
 static const char *phase_name(const struct mt_flame_layout *layout, const struct mt_cell *cell)
 {
-    const struct mt_phase *phase;
-
     if (cell->phase < 0 || (uint32_t)cell->phase >= layout->report->phase_count)
         return "";
-    phase = &layout->report->phases[cell->phase];
+    const struct mt_phase *phase = &layout->report->phases[cell->phase];
     if (cell->kind == MT_CELL_STEP && phase->step != MT_NO_STEP)
         return mt_chart_frame_where(layout->drawing, layout->report, cell->phase, phase->step);
     return phase->name;
@@ -148,11 +146,11 @@ static struct mt_cell_box text_part(const struct mt_flame_layout *layout,
 static const char *phase_text(const struct mt_flame_layout *layout, const struct mt_cell *cell,
                               double room)
 {
-    const char *name = full_name(layout, cell), *text;
+    const char *name = full_name(layout, cell);
     char peak[MT_UNITS_TEXT];
+    const char *text = mt_arena_printf(&layout->drawing->arena, "%s  peak %s", name,
+                                       mt_format_bytes(peak, cell->peak_allocated));
 
-    text = mt_arena_printf(&layout->drawing->arena, "%s  peak %s", name,
-                           mt_format_bytes(peak, cell->peak_allocated));
     if (1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) <= room)
         return text;
     text = mt_phase_short_name(name);
@@ -238,12 +236,11 @@ static const char *crowd_name(const struct mt_flame_layout *layout, const struct
 {
     struct mt_arena *arena = &layout->drawing->arena;
     const struct mt_frame *frame = frame_of(layout, &crowd->cell);
-    const char *function, *place;
 
     if (!frame || !crowd->same_function || !crowd->same_file)
         return plural_name(layout, &crowd->cell);
-    function = mt_frame_function(arena, layout->report->symbols, crowd->cell.frame);
-    place = mt_frame_position(arena, layout->report->symbols, crowd->cell.frame);
+    const char *function = mt_frame_function(arena, layout->report->symbols, crowd->cell.frame);
+    const char *place = mt_frame_position(arena, layout->report->symbols, crowd->cell.frame);
     if (!with_file || !*place)
         return function;
     return mt_arena_printf(arena, "%s %.*s", function, (int)strcspn(place, ":"), place);

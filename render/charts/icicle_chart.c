@@ -133,9 +133,7 @@ static uint32_t draw_rest(struct mt_icicle_view *view, uint32_t first)
     uint32_t end = nodes[node->parent].end, siblings = 0;
     uint64_t weight = 0, blocks = 0;
     struct mt_paint paint = {.fill = mt_icicle_color(view, node)};
-    struct mt_cell_box box;
     char count[MT_UNITS_TEXT];
-    const char *title;
 
     for (uint32_t i = first; i < end; i = nodes[i].end) {
         weight += nodes[i].weight;
@@ -151,8 +149,8 @@ static uint32_t draw_rest(struct mt_icicle_view *view, uint32_t first)
     }
     view->summed_groups += end - first;
     view->summed_weight += weight;
-    box = cell_box(view, node, weight);
-    title = mt_arena_printf(
+    struct mt_cell_box box = cell_box(view, node, weight);
+    const char *title = mt_arena_printf(
         &view->drawing->arena, "%u narrow %s: %s%s%s", siblings, siblings == 1 ? "group" : "groups",
         mt_icicle_exact(view, weight), view->icicle->weigh == MT_WEIGH_COUNT ? "" : ", ",
         view->icicle->weigh == MT_WEIGH_COUNT ? ""
@@ -293,7 +291,6 @@ static void draw_picture(struct mt_icicle_view *view, const char *title,
                          const struct mt_chart_options *options)
 {
     double y = mt_chart_frame_header(view->drawing, title, facts(view));
-    size_t holders;
 
     y = mt_icicle_draw_legend(view, y) + 26;
     view->top = y + 8;
@@ -301,7 +298,7 @@ static void draw_picture(struct mt_icicle_view *view, const char *title,
     for (view->least = MIN_CELL; count_cells(view, &view->rows) > MAX_CELLS;)
         view->least *= 1.25;
     view->holders = mt_icicle_find_holders(view, &view->holder_count);
-    holders = fit_height(view, options->height);
+    size_t holders = fit_height(view, options->height);
     mt_icicle_draw_ruler(view, y);
     draw_cells(view);
     mt_icicle_draw_table(view, view->top + view->rows * view->pitch + 34, holders);
@@ -321,14 +318,13 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
                                   .symbols = report->symbols,
                                   .reversed = options->reversed};
     struct mt_icicle *icicle = NULL;
-    const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, 700), "icicle");
     view.x = MT_MARGIN;
     view.width = drawing->width - 2 * MT_MARGIN;
     subject = mt_icicle_subject(drawing, report, device, options->weigh);
-    title = mt_chart_frame_title(drawing, report, device, subject.title);
+    const char *title = mt_chart_frame_title(drawing, report, device, subject.title);
     mt_chart_frame_describe(drawing, report, device, title);
     if (subject.holdings)
         mt_icicle_build(&drawing->arena, subject.holdings, subject.holding_count, report->phases,

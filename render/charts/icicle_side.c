@@ -217,14 +217,14 @@ static void draw_tick(const struct mt_icicle_view *view, double y, uint64_t weig
 void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_GRID};
-    uint64_t total = view->icicle->nodes[0].weight, step;
+    uint64_t total = view->icicle->nodes[0].weight;
     size_t most = view->width < 900 ? 6 : 9;
     struct mt_ticks ticks;
     char label[MT_UNITS_TEXT];
 
     mt_draw_line(view->drawing, view->x, y, view->x + view->width, y, &line);
     if (view->icicle->weigh == MT_WEIGH_COUNT) {
-        step = mt_scale_count_step((double)total / (double)most);
+        uint64_t step = mt_scale_count_step((double)total / (double)most);
         for (uint64_t at = step; at <= total && at >= step; at += step)
             draw_tick(view, y, at, mt_format_count(label, at));
         return;
@@ -309,11 +309,11 @@ static double draw_legend_part(const struct mt_icicle_view *view, double x, doub
 double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y)
 {
     struct legend legend;
-    double first, second, x = view->x;
+    double x = view->x;
 
     collect_legend(view, &legend);
-    first = legend_width("call stack", legend.origins, legend.origin_count);
-    second = legend_width("blocks", legend.roles, legend.role_count);
+    double first = legend_width("call stack", legend.origins, legend.origin_count);
+    double second = legend_width("blocks", legend.roles, legend.role_count);
     y += 14;
     if (legend.origin_count)
         x = draw_legend_part(view, x, &y, "call stack", legend.origins, legend.origin_count) + 12;
@@ -424,14 +424,14 @@ static void draw_holder(const struct mt_icicle_view *view, const struct mt_icicl
     struct mt_drawing *drawing = view->drawing;
     struct columns columns = table_columns(view);
     struct mt_paint swatch = {.fill = mt_role_color(holder->role), .radius = 2};
-    double room = columns.bytes - 76 - view->x, used;
+    double room = columns.bytes - 76 - view->x;
     char text[MT_UNITS_TEXT];
-    const char *label = mt_node_label(&drawing->arena, view->symbols, holder->node), *path;
+    const char *label = mt_node_label(&drawing->arena, view->symbols, holder->node);
 
     label = mt_text_fit(drawing, label, 13, MT_SEMIBOLD, room, true);
-    used = 1.06 * mt_chart_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
-                                      MT_ANCHOR_START, "holder-name");
-    path = path_text(view, holder->node);
+    double used = 1.06 * mt_chart_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD,
+                                             MT_COLOR_TEXT, MT_ANCHOR_START, "holder-name");
+    const char *path = path_text(view, holder->node);
     if (mt_text_room(path, MT_SIZE_SMALL, MT_REGULAR) > room - used - 12)
         path = room - used - 12 < MIN_PATH
                    ? ""

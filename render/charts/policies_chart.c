@@ -574,7 +574,7 @@ static void set_top(struct policies_layout *layout)
 static void place(struct mt_drawing *drawing, struct policies_layout *layout, double y)
 {
     const struct mt_policy_table *table = layout->table;
-    double bottom = drawing->height - 10, least = HEAD + AXIS_HEIGHT + 2 * MIN_PITCH, finding;
+    double bottom = drawing->height - 10, least = HEAD + AXIS_HEIGHT + 2 * MIN_PITCH;
 
     place_columns(drawing, layout);
     set_top(layout);
@@ -582,7 +582,7 @@ static void place(struct mt_drawing *drawing, struct policies_layout *layout, do
         bottom = mt_chart_frame_footnote(drawing, footnote) - 8;
     if (bottom - y - LEGEND_HEIGHT - least >= 0)
         y = draw_legend(drawing, y + 12);
-    finding = finding_height(drawing, table, drawing->width) + 12;
+    double finding = finding_height(drawing, table, drawing->width) + 12;
     if (bottom - y - finding - least >= 0) {
         draw_finding(drawing, table, bottom - finding + FINDING_PITCH);
         bottom -= finding;
@@ -608,12 +608,11 @@ void mt_policies_draw(const struct mt_policy_table *table, const struct mt_chart
 {
     struct policies_layout layout = {.table = table};
     double width = mt_chart_frame_width(options->width);
-    const char *title;
 
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, 600), "policies");
     drawing->height =
         mt_chart_frame_height(options->height, standard_height(drawing, table, width));
-    title = title_of(drawing, table);
+    const char *title = title_of(drawing, table);
     mt_drawing_describe(drawing, title, table->finding[0]);
     mt_drawing_metadata(drawing, "Software", "memtrace");
     mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");

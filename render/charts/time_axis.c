@@ -137,11 +137,11 @@ static void draw_tick(struct mt_drawing *drawing, const struct mt_time_axis *axi
 static void draw_event_ticks(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y)
 {
     uint64_t first = axis->timeline->first_event, last = axis->timeline->last_event;
-    uint64_t step = mt_scale_count_step((double)(last - first + 1) * 80 / axis->width), at;
+    uint64_t step = mt_scale_count_step((double)(last - first + 1) * 80 / axis->width);
     double free_from = 0;
     char label[MT_UNITS_TEXT];
 
-    for (at = (first + step - 1) / step * step; at <= last; at += step) {
+    for (uint64_t at = (first + step - 1) / step * step; at <= last; at += step) {
         draw_tick(drawing, axis, mt_time_axis_x(axis, 0, at), y, mt_format_count(label, at),
                   &free_from);
         if (at + step < at)
@@ -153,19 +153,19 @@ static void draw_time_ticks(struct mt_drawing *drawing, const struct mt_time_axi
 {
     const struct mt_timeline *timeline = axis->timeline;
     double least = (double)timeline->busy_ns * 80 / fmax(drawn_width(axis), 1), free_from = 0;
-    uint64_t zero = axis->report->first_t_ns, step = mt_scale_time_step(least), longest, at;
+    uint64_t zero = axis->report->first_t_ns, step = mt_scale_time_step(least);
     char label[MT_TICK_TEXT];
 
     if (!timeline->span_count)
         return;
-    longest = timeline->spans[timeline->span_count - 1].end_t_ns;
+    uint64_t longest = timeline->spans[timeline->span_count - 1].end_t_ns;
     longest = longest > zero ? longest - zero : 0;
     for (uint32_t i = 0; i < timeline->span_count; i++) {
         uint64_t begin = timeline->spans[i].begin_t_ns, end = timeline->spans[i].end_t_ns;
 
         begin = begin > zero ? begin - zero : 0;
         end = end > zero ? end - zero : 0;
-        for (at = (begin + step - 1) / step * step; at <= end; at += step) {
+        for (uint64_t at = (begin + step - 1) / step * step; at <= end; at += step) {
             mt_scale_time_label(label, at, step, longest);
             draw_tick(drawing, axis, mt_time_axis_x(axis, zero + at, 0), y, label, &free_from);
             if (at + step < at)

@@ -130,7 +130,7 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
     const struct mt_bytes *then = &device->allocated_peak.then;
     char value[MT_UNITS_TEXT], note[MT_UNITS_TEXT];
     int layers[MT_ROLE_COUNT];
-    size_t count = layers_by_size(layout, layers), i;
+    size_t count = layers_by_size(layout, layers);
     struct row row;
 
     mt_chart_frame_text(drawing, x, y + 10, "At peak allocated", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
@@ -140,7 +140,7 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
                         MT_COLOR_TEXT, MT_ANCHOR_END, "heading-value");
     draw_bar(drawing, layout, x, y + 20, width);
     y += HEAD + 12;
-    for (i = 0; i < count; i++, y += ROW) {
+    for (size_t i = 0; i < count; i++, y += ROW) {
         const struct mt_timeline_layer *layer = &layout->layers[layers[i]];
 
         mt_format_bytes(value, layer->peak_bytes);
@@ -174,7 +174,6 @@ static void draw_group(struct mt_drawing *drawing, double x, double y, double wi
         mt_chart_frame_text(drawing, x + width, y, mt_format_bytes(bytes, site->bytes),
                             MT_SIZE_AXIS, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");
     double room = width - 16 - 1.05 * value - 10;
-    const char *note;
 
     mt_draw_circle(drawing, x + 5, y - 4.5, 4, &dot, NULL, "swatch");
     mt_chart_frame_text(drawing, x + 16, y,
@@ -182,9 +181,10 @@ static void draw_group(struct mt_drawing *drawing, double x, double y, double wi
                         MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
     snprintf(line, sizeof line, "%s %s", mt_format_count(blocks, site->blocks),
              site->blocks == 1 ? "block" : "blocks");
-    note = site->phase && *site->phase
-               ? mt_arena_printf(&drawing->arena, "%s, allocated in %s", line, site->phase)
-               : line;
+    const char *note =
+        site->phase && *site->phase
+            ? mt_arena_printf(&drawing->arena, "%s, allocated in %s", line, site->phase)
+            : line;
     mt_chart_frame_text(drawing, x + 16, y + 14.5,
                         mt_text_fit(drawing, note, MT_SIZE_SMALL, MT_REGULAR, width - 16, false),
                         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
@@ -198,14 +198,14 @@ static size_t group_count(const struct mt_device_report *device)
 static void draw_groups(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                         double x, double y, double width)
 {
-    size_t count = group_count(layout->device), i;
+    size_t count = group_count(layout->device);
 
     if (!count || y + 10 + 22 + 20 > layout->side_bottom)
         return;
     mt_chart_frame_text(drawing, x, y + 10, "Largest live groups at peak", 14, MT_SEMIBOLD,
                         MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     y += 10 + 22;
-    for (i = 0; i < count && y + 18 <= layout->side_bottom; i++, y += GROUP_ROW)
+    for (size_t i = 0; i < count && y + 18 <= layout->side_bottom; i++, y += GROUP_ROW)
         draw_group(drawing, x, y, width, &layout->device->peak_sites[i]);
 }
 
@@ -246,9 +246,9 @@ static void timeline_draw_role_row(struct mt_drawing *drawing,
 {
     int layers[MT_ROLE_COUNT];
     struct mt_swatch swatches[MT_ROLE_COUNT];
-    size_t count = layers_by_size(layout, layers), i;
+    size_t count = layers_by_size(layout, layers);
 
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         swatches[i].text = layout->layers[layers[i]].name;
         swatches[i].color = layout->layers[layers[i]].paint.fill;
     }
@@ -359,7 +359,7 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
 static void place_plot(struct mt_timeline_layout *layout, struct mt_drawing *drawing, double y)
 {
     double rows = mt_time_axis_height(&layout->axis, layout->device->step_count),
-           bottom = drawing->height - 10, side, top;
+           bottom = drawing->height - 10;
 
     if (bottom - y - 68 - rows - 24 >= MIN_PLOT + 60) {
         bottom = mt_chart_frame_footnote(drawing, footnote(drawing, layout)) - 2;
@@ -367,7 +367,7 @@ static void place_plot(struct mt_timeline_layout *layout, struct mt_drawing *dra
     }
     layout->side_bottom = bottom;
     bottom -= rows + (layout->has_legend_row ? 26 : 0);
-    top = y;
+    double top = y;
     if (bottom - y - 78 >= MIN_PLOT)
         top = is_of_driver(layout->report) ? draw_driver_tiles(drawing, layout->device, y)
                                            : draw_tiles(drawing, layout->device, y);
@@ -379,7 +379,7 @@ static void place_plot(struct mt_timeline_layout *layout, struct mt_drawing *dra
     top += layout->device->oom_count ? 14 : 0;
     layout->plot = (struct mt_box){0, top, layout->side_left - 26, bottom - top};
     if (layout->narrow) {
-        side = timeline_side_height(layout);
+        double side = timeline_side_height(layout);
         layout->plot.width = drawing->width - MT_MARGIN - 8;
         layout->side_left = MT_MARGIN;
         layout->side_width = drawing->width - 2 * MT_MARGIN;
@@ -413,10 +413,9 @@ static void place_top(struct mt_timeline_layout *layout)
 {
     uint64_t largest =
         mt_max_u64(layout->device->reserved_peak.bytes, layout->device->allocated_peak.bytes);
-    double top;
 
     layout->limit_bytes = near_limit(layout->device, largest);
-    top = fmax((double)largest * 1.16, (double)layout->limit_bytes * 1.07);
+    double top = fmax((double)largest * 1.16, (double)layout->limit_bytes * 1.07);
     layout->top = (uint64_t)fmin(top, 1.8e19);
     if (!layout->top)
         layout->top = 1;
@@ -461,7 +460,7 @@ static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_layou
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *report,
                             const struct mt_device_report *device)
 {
-    const char *facts = mt_chart_frame_facts(drawing, report, device), *longer;
+    const char *facts = mt_chart_frame_facts(drawing, report, device);
     bool is_allocators = mt_limit_is_known(&device->replay);
     uint64_t limit = mt_timeline_limit(device);
     uint64_t largest = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes);
@@ -469,7 +468,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
 
     if (!limit || near_limit(device, largest))
         return facts;
-    longer =
+    const char *longer =
         mt_arena_printf(&drawing->arena, "%s \xC2\xB7 %s %s%s", facts,
                         is_allocators ? "limit" : "device", mt_timeline_limit_text(text, device),
                         is_allocators && device->replay.limit_inferred ? "" : ", off scale");
@@ -511,9 +510,8 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
                          struct mt_timeline_layout *layout)
 {
-    double width = mt_chart_frame_width(options->width), y;
+    double width = mt_chart_frame_width(options->width);
     bool empty = is_empty(device);
-    const char *title;
 
     memset(layout, 0, sizeof *layout);
     layout->report = report;
@@ -526,15 +524,15 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
         drawing, width,
         mt_chart_frame_height(options->height, standard_height(empty ? NULL : layout, width)),
         "timeline");
-    title = mt_chart_frame_title(drawing, report, device,
-                                 chart_name(drawing, empty ? NULL : device->timeline));
+    const char *title = mt_chart_frame_title(drawing, report, device,
+                                             chart_name(drawing, empty ? NULL : device->timeline));
     mt_chart_frame_describe(drawing, report, empty ? NULL : device, title);
     if (empty) {
         draw_nothing(drawing, report, device, title);
         return false;
     }
     layout->axis.rest = mt_chart_frame_teardown(drawing, report, device);
-    y = mt_chart_frame_header(drawing, title, facts_of(drawing, report, device));
+    double y = mt_chart_frame_header(drawing, title, facts_of(drawing, report, device));
     place_plot(layout, drawing, y);
     place_top(layout);
     place_axes(layout);

@@ -69,12 +69,10 @@ double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
                                        const struct mt_timeline_layout *layout, double right,
                                        double y)
 {
-    double width;
-
     if (!layout->device->retry_mark_count)
         return right;
-    width = mt_chart_frame_text(drawing, right, y, "retry", 12.5, MT_REGULAR, MT_COLOR_MUTED,
-                                MT_ANCHOR_END, "legend");
+    double width = mt_chart_frame_text(drawing, right, y, "retry", 12.5, MT_REGULAR, MT_COLOR_MUTED,
+                                       MT_ANCHOR_END, "legend");
     draw_triangle(drawing, right - 1.05 * width - 9, y - 1.5, NULL, "swatch");
     return right - 1.05 * width - 9 - HALF_WIDTH - 20;
 }
@@ -310,13 +308,13 @@ static size_t gather_flags(const struct mt_timeline_layout *layout, struct flag 
 static void timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                                struct mt_placer *placer)
 {
-    size_t most = (size_t)(layout->plot.width / FLAG_GAP) + 2, count, i;
+    size_t most = (size_t)(layout->plot.width / FLAG_GAP) + 2;
     struct flag *flags = mt_arena_array(&drawing->arena, most, sizeof *flags);
 
     if (!layout->device->oom_count)
         return;
-    count = gather_flags(layout, flags, most);
-    for (i = 0; i < count; i++) {
+    size_t count = gather_flags(layout, flags, most);
+    for (size_t i = 0; i < count; i++) {
         draw_flag(drawing, layout, &flags[i]);
         mt_placer_avoid(placer,
                         (struct mt_box){flags[i].x - 2, layout->plot.y, 4, layout->plot.height},
@@ -419,7 +417,7 @@ static void draw_leader(struct mt_drawing *drawing, struct mt_placer *placer,
     const struct mt_paint paint = {.stroke = MT_COLOR_TEXT, .stroke_width = 1.1};
     double x = fmin(fmax(label->x, box->x - 3), box->x + box->width + 3);
     double y = fmin(fmax(label->y, box->y - 1), box->y + box->height + 1);
-    double distance = hypot(x - label->x, y - label->y), i;
+    double distance = hypot(x - label->x, y - label->y);
 
     if (distance < 9)
         return;
@@ -429,7 +427,7 @@ static void draw_leader(struct mt_drawing *drawing, struct mt_placer *placer,
                                             label->y + (y - label->y) * 5 / distance},
                                            {x, y}},
                  2, false, false, &paint, NULL, "leader");
-    for (i = 5; i < distance; i += 5)
+    for (double i = 5; i < distance; i += 5)
         mt_placer_avoid(placer,
                         (struct mt_box){label->x + (x - label->x) * i / distance - 3,
                                         label->y + (y - label->y) * i / distance - 3, 6, 6},
@@ -462,7 +460,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     struct mt_text_style line = {.size = MT_SIZE_SMALL, .color = MT_COLOR_MUTED, .halo = true};
     double head_width = mt_text_width(label->head, head.size, head.weight);
     double line_width = mt_text_width(words, line.size, line.weight);
-    double width = 1.05 * fmax(head_width, line_width), x;
+    double width = 1.05 * fmax(head_width, line_width);
     double height = *words ? 2 * LINE_HEIGHT : LINE_HEIGHT;
     struct mt_box box;
 
@@ -475,7 +473,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     draw_leader(drawing, placer, label, &box);
     /* Aligns the text to the side on which the ring is. */
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
-    x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
+    double x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
     mt_draw_text(drawing, x, box.y + 13, label->head, &head, label->role);
     if (*words)
         mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, words, &line, "label-line");
@@ -671,13 +669,12 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
     struct mt_placer placer;
     struct chunk *chunks =
         mt_arena_array(&drawing->arena, layout->column_count + 1, sizeof *chunks);
-    struct peaks peaks;
     size_t count = make_chunks(layout, chunks);
 
     mt_placer_init(&placer, &drawing->arena, frame);
     avoid_curves(&placer, layout, chunks, count);
     avoid_folds(&placer, layout);
-    peaks = find_peaks(drawing, layout);
+    struct peaks peaks = find_peaks(drawing, layout);
     avoid_peaks(&placer, layout, &peaks);
     timeline_draw_ooms(drawing, layout, &placer);
     timeline_draw_retries(drawing, layout, &placer);

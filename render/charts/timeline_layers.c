@@ -144,11 +144,9 @@ static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *
     const struct mt_report *report = layout->report;
 
     for (uint32_t i = 0; i < report->phase_count; i++) {
-        const struct mt_axis_name *known;
-
         if (!report->main_phase[i] || strcmp(report->phases[i].name, name) != 0)
             continue;
-        known = mt_time_axis_name(&layout->axis, name);
+        const struct mt_axis_name *known = mt_time_axis_name(&layout->axis, name);
         return known ? known->color : mt_phase_color(name, 0);
     }
     *shade = (uint8_t)((*greys)++ % 4);
@@ -284,9 +282,9 @@ static void fill_columns(struct mt_timeline_layout *layout)
 /* Returns the number of corners that the outlines of all layers will have. */
 static uint32_t count_changes(const struct mt_timeline_layout *layout)
 {
-    uint32_t changes = 0, i;
+    uint32_t changes = 0;
 
-    for (i = 1; i < layout->column_count; i++) {
+    for (uint32_t i = 1; i < layout->column_count; i++) {
         const struct mt_column *a = &layout->columns[i - 1], *b = &layout->columns[i];
 
         if (a->bin == b->bin && a->reserved == b->reserved)
@@ -309,9 +307,9 @@ static uint32_t count_changes(const struct mt_timeline_layout *layout)
 static bool hides_much(const struct mt_timeline_layout *layout)
 {
     double much = layout->plot.height / 8;
-    uint32_t count = 0, i;
+    uint32_t count = 0;
 
-    for (i = 0; i < layout->column_count; i++)
+    for (uint32_t i = 0; i < layout->column_count; i++)
         count += mt_timeline_y(layout, layout->columns[i].lowest) -
                      mt_timeline_y(layout, layout->columns[i].bin->allocated) >
                  much;
@@ -392,7 +390,6 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layo
     const struct mt_timeline_layer *of = &layout->layers[layer];
     double base = layout->plot.y + layout->plot.height;
     char bytes[MT_UNITS_TEXT];
-    const char *title;
 
     outline->count = 0;
     for (uint32_t i = 0; i < layout->column_count; i++) {
@@ -402,7 +399,7 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layo
         step_to(outline, layout->columns[i].x, upper < lower ? upper : base);
     }
     mt_format_bytes(bytes, of->peak_bytes);
-    title = mt_arena_printf(&drawing->arena, "%s: %s at the peak", of->name, bytes);
+    const char *title = mt_arena_printf(&drawing->arena, "%s: %s at the peak", of->name, bytes);
     draw_area(drawing, layout, outline, &of->paint, title, of->tag);
 }
 

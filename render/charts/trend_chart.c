@@ -170,11 +170,10 @@ static void trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_la
     struct words words = words_of(drawing, &layout->trend);
     struct mt_paragraph head = paragraph_of(layout->side_x, layout->side_width, true);
     struct mt_paragraph text = paragraph_of(layout->side_x, layout->side_width, false);
-    double y;
 
     if (layout->side_width <= 0)
         return;
-    y = draw_legend(drawing, layout, layout->side_y) + 10;
+    double y = draw_legend(drawing, layout, layout->side_y) + 10;
     y = mt_paragraph_draw(drawing, &head, y, words.head);
     for (uint32_t i = 0; i < words.count; i++) {
         double room = layout->side_bottom - (y + PART_GAP) + TEXT_PITCH - 4;
@@ -296,14 +295,14 @@ static struct mt_trend_column column_of(const struct mt_trend_layout *layout, ui
 static void make_columns(struct mt_drawing *drawing, struct mt_trend_layout *layout)
 {
     uint32_t steps = layout->trend.count, most = (uint32_t)fmax(layout->plot.width / 2, MAX_BARS);
-    uint32_t count = steps, i;
+    uint32_t count = steps;
 
     layout->is_grouped = steps > MAX_BARS;
     if (layout->is_grouped)
         count = (uint32_t)mt_min_u64(steps, mt_min_u64(most, MAX_COLUMNS));
     layout->columns = mt_arena_array(&drawing->arena, (size_t)count + 1, sizeof *layout->columns);
     layout->column_count = count;
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t first = (uint32_t)((uint64_t)i * steps / count);
         uint32_t end = (uint32_t)((uint64_t)(i + 1) * steps / count);
 
@@ -396,7 +395,7 @@ static const char *small_print(struct mt_drawing *drawing, const struct mt_trend
 static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
-    double bottom = drawing->height - 10, top = y, side;
+    double bottom = drawing->height - 10, top = y;
     uint64_t most = axis_bytes(layout);
 
     if (bottom - y - 70 - AXIS_HEIGHT - 30 >= MIN_PLOT + 50)
@@ -408,7 +407,7 @@ static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, do
     layout->side_x = drawing->width - MT_MARGIN - layout->side_width;
     layout->side_y = top + 34;
     if (narrow) {
-        side = trend_side_height(drawing, layout, layout->side_width);
+        double side = trend_side_height(drawing, layout, layout->side_width);
         layout->side_y = bottom - side + 18;
         if (layout->side_y - 34 - top - 24 - AXIS_HEIGHT >= MIN_PLOT)
             bottom = layout->side_y - 34;
@@ -485,7 +484,6 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
 {
     struct mt_trend_layout layout = {.report = report, .device = device};
     double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT;
-    const char *title;
 
     if (device)
         mt_trend_make(report, device, &layout.trend);
@@ -496,7 +494,7 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
     if (width < MT_NARROW_WIDTH && layout.trend.count)
         height = NARROW_HEIGHT + trend_side_height(drawing, &layout, width - 2 * MT_MARGIN);
     drawing->height = mt_chart_frame_height(options->height, height);
-    title = mt_chart_frame_title(drawing, report, device, "memory from step to step");
+    const char *title = mt_chart_frame_title(drawing, report, device, "memory from step to step");
     mt_chart_frame_describe(drawing, report, device, title);
     if (layout.trend.count)
         draw(drawing, &layout, title);

@@ -107,10 +107,10 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
         .size = 12.5, .color = MT_COLOR_TEXT, .anchor = MT_ANCHOR_END, .halo = true};
     struct mt_point *points =
         mt_arena_array(&drawing->arena, 2 * (size_t)layout->column_count, sizeof *points);
-    uint32_t i, count = 0;
+    uint32_t count = 0;
     uint64_t most = 0;
 
-    for (i = 0; i < layout->column_count; i++) {
+    for (uint32_t i = 0; i < layout->column_count; i++) {
         const struct mt_trend_column *column = &layout->columns[i];
         double y = bar_y(layout, (double)column->reserved);
 
@@ -158,16 +158,15 @@ static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_layout 
     double first = (double)trend->level_bytes;
     double last = first + (double)trend->bytes_per_step * (trend->end - 1 - trend->begin);
     struct mt_point a = {x_of(layout, trend->begin), 0}, b = {x_of(layout, trend->end - 1), 0};
-    const char *title;
     char n[MT_UNITS_TEXT];
 
     if (!trend->has_slope)
         return;
     a.y = enlarged ? level_y(layout, first) : y_of(layout, first);
     b.y = enlarged ? level_y(layout, last) : y_of(layout, last);
-    title = mt_arena_printf(&drawing->arena, "robust trend: %s%s B per step",
-                            trend->bytes_per_step < 0 ? "\xE2\x88\x92" : "+",
-                            mt_format_count(n, mt_magnitude(trend->bytes_per_step)));
+    const char *title = mt_arena_printf(&drawing->arena, "robust trend: %s%s B per step",
+                                        trend->bytes_per_step < 0 ? "\xE2\x88\x92" : "+",
+                                        mt_format_count(n, mt_magnitude(trend->bytes_per_step)));
     draw_clipped(drawing, a, b, enlarged ? &layout->level : &layout->plot, &paint, title);
 }
 
@@ -181,14 +180,14 @@ static void draw_breaks(struct mt_drawing *drawing, const struct mt_trend_layout
 
     for (uint32_t i = 0; layout->is_broken && i < layout->column_count; i++) {
         const struct mt_trend_column *column = &layout->columns[i];
-        double middle = (column->left + column->right) / 2, half, inset;
+        double middle = (column->left + column->right) / 2;
 
         if (column->peak <= layout->top)
             continue;
-        inset = layout->is_grouped ? 0 : round((column->right - column->left) * 0.2) - 2;
+        double inset = layout->is_grouped ? 0 : round((column->right - column->left) * 0.2) - 2;
         mt_draw_line(drawing, column->left + inset, y + 3, column->right - inset, y - 3, &gap);
         mt_format_bytes(text, column->peak);
-        half = 0.53 * mt_text_width(text, MT_SIZE_SMALL, MT_SEMIBOLD);
+        double half = 0.53 * mt_text_width(text, MT_SIZE_SMALL, MT_SEMIBOLD);
         middle = fmax(middle, layout->plot.x + half);
         if (middle - half < free_from || outer) /* whose name is there */
             continue;
@@ -211,25 +210,23 @@ static void draw_outer_peak(struct mt_drawing *drawing, const struct mt_trend_la
         .size = MT_SIZE_SMALL, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
     const struct mt_box *plot = &layout->plot;
     uint32_t before = 0;
-    const char *text;
     char bytes[MT_UNITS_TEXT];
-    double x, y, width;
 
     if (!peak)
         return;
     while (before < layout->trend.count && layout->steps[before].begin_event <= peak->event)
         before++;
-    x = plot->x + plot->width * before / layout->trend.count;
-    y = fmax(y_of(layout, (double)peak->bytes), plot->y);
-    text = mt_arena_printf(&drawing->arena, "peak of the run %s, %s the steps",
-                           mt_format_bytes(bytes, peak->bytes),
-                           !before                         ? "before"
-                           : before == layout->trend.count ? "after"
-                                                           : "between");
+    double x = plot->x + plot->width * before / layout->trend.count;
+    double y = fmax(y_of(layout, (double)peak->bytes), plot->y);
+    const char *text = mt_arena_printf(&drawing->arena, "peak of the run %s, %s the steps",
+                                       mt_format_bytes(bytes, peak->bytes),
+                                       !before                         ? "before"
+                                       : before == layout->trend.count ? "after"
+                                                                       : "between");
     mt_draw_line(drawing, x, plot->y + plot->height, x, y, &line);
     mt_draw_line(drawing, x, y, x, plot->y - 4, &leader);
     mt_draw_circle(drawing, x, y, 4, &ring, text, "ring:run");
-    width = mt_text_room(text, style.size, style.weight);
+    double width = mt_text_room(text, style.size, style.weight);
     style.anchor = x + width > plot->x + plot->width ? MT_ANCHOR_END : MT_ANCHOR_START;
     mt_draw_text(drawing, style.anchor == MT_ANCHOR_END ? x + 3 : x - 3, plot->y - 7, text, &style,
                  "label:run");
@@ -278,25 +275,25 @@ static bool are_consecutive(const struct mt_trend_layout *layout)
 static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                               double y)
 {
-    uint32_t count = layout->trend.count, i;
+    uint32_t count = layout->trend.count;
     char text[MT_UNITS_TEXT + 4], number[MT_UNITS_TEXT];
     int64_t last = layout->steps[count - 1].step;
     bool by_number = are_consecutive(layout);
-    uint64_t each;
 
     mt_format_count(number, (uint64_t)(last < 0 ? -(last + 1) : last));
-    each = mt_scale_count_step((1.05 * mt_text_width(number, MT_SIZE_AXIS, MT_REGULAR) + 14) /
-                               (layout->plot.width / count));
-    for (i = 0; i < count; i++) {
+    uint64_t each =
+        mt_scale_count_step((1.05 * mt_text_width(number, MT_SIZE_AXIS, MT_REGULAR) + 14) /
+                            (layout->plot.width / count));
+    for (uint32_t i = 0; i < count; i++) {
         int64_t step = layout->steps[i].step;
         uint64_t size = mt_magnitude(step);
-        double x = x_of(layout, i), half;
+        double x = x_of(layout, i);
 
         if ((by_number ? size : i) % each != 0)
             continue;
         snprintf(text, sizeof text, "%s%s", step < 0 ? "\xE2\x88\x92" : "",
                  mt_format_count(number, size));
-        half = 0.53 * mt_text_width(text, MT_SIZE_AXIS, MT_REGULAR);
+        double half = 0.53 * mt_text_width(text, MT_SIZE_AXIS, MT_REGULAR);
         if (x + half < layout->plot.x + layout->plot.width + 20)
             mt_chart_frame_text(drawing, x, y + 18, text, MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
                                 MT_ANCHOR_MIDDLE, "tick-x");

@@ -54,11 +54,11 @@ static bool is_value_allowed(size_t kind, const char *value, size_t length)
 
 static int refuse_name(const char *name, size_t length)
 {
-    const char *names[MT_ARRAY_LEN(kinds)], *near;
+    const char *names[MT_ARRAY_LEN(kinds)];
 
     for (size_t i = 0; i < MT_ARRAY_LEN(kinds); i++)
         names[i] = kinds[i].name;
-    near = mt_did_you_mean_part(name, length, names, MT_ARRAY_LEN(names));
+    const char *near = mt_did_you_mean_part(name, length, names, MT_ARRAY_LEN(names));
     if (near)
         mt_message("option '--apply': no change is called '%.*s'; did you mean '%s'?", (int)length,
                    name, near);

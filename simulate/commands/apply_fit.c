@@ -142,8 +142,6 @@ static int try(struct fit *fit, const char *tried, const char *without)
     struct mt_simulated_run *run = mt_memory_new(sizeof *run); /* too large for a small stack */
     struct mt_run_settings settings = fit->settings;
     struct trial *trial = &fit->trials[fit->trial_count++];
-    const char *problem;
-    int code;
 
     *trial = (struct trial){.tried = tried, .changes = join(fit, tried, without)};
     if (!fit->common->quiet)
@@ -154,10 +152,10 @@ static int try(struct fit *fit, const char *tried, const char *without)
         mt_arena_printf(&fit->arena, "%s/%zu.trace.zst", fit->folder.path, fit->trial_count);
     settings.quiet = settings.is_silent = true;
     mt_simulated_run_init(run, &settings);
-    code = mt_simulated_run_prepare(run);
+    int code = mt_simulated_run_prepare(run);
     if (code < 0)
         code = mt_assumption_finish(run);
-    problem = mt_applied_problem(&run->notes.applied, trial->changes);
+    const char *problem = mt_applied_problem(&run->notes.applied, trial->changes);
     if (code == MT_EXIT_USAGE && problem) {
         trial->problem = problem;
         code = -1;

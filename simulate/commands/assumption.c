@@ -152,11 +152,10 @@ static void remove_files(const char *path)
     const char *name = strrchr(path, '/') + 1;
     size_t length = strlen(name) - strlen(MT_TRACE_SUFFIX);
     struct mt_buf folder = {0};
-    DIR *open;
 
     mt_buf_add(&folder, path, (size_t)(name - path));
     mt_buf_add_char(&folder, '\0');
-    open = opendir(folder.data);
+    DIR *open = opendir(folder.data);
     for (const struct dirent *entry; open && (entry = readdir(open));)
         if (strncmp(entry->d_name, name, length) == 0 && is_end_of_name(entry->d_name + length))
             (void)unlinkat(dirfd(open), entry->d_name, 0);
@@ -208,11 +207,10 @@ void mt_assume_others(const struct mt_assuming *assuming, struct mt_sweep_result
     bool goes_on = true;
     const size_t suffix = strlen(MT_TRACE_SUFFIX);
     struct mt_buf output = {0};
-    size_t length;
 
     if (!has_peaks || !result->is_measured || !can_run_again(assuming->first))
         return;
-    length = strlen(assuming->path);
+    size_t length = strlen(assuming->path);
     if (length > suffix && !strcmp(assuming->path + length - suffix, MT_TRACE_SUFFIX))
         length -= suffix;
     mt_buf_printf(&output, "%.*s" AGAIN_SUFFIX, (int)length, assuming->path);

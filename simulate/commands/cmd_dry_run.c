@@ -67,12 +67,11 @@ static int answer(struct dry_run *dry_run)
     const struct mt_analyze_options options = {.models = MT_MODEL_MODULES,
                                                .command = answer.command};
     struct mt_dry_run_measured measured;
-    int code;
 
     if (answer.timed_out)
         mt_message("'%s' was ended because it was still running after --timeout %s",
                    dry_run->settings.command[0], dry_run->timeout);
-    code = mt_dry_run_measure(&answer, &options, &measured);
+    int code = mt_dry_run_measure(&answer, &options, &measured);
     if (!code) {
         const struct mt_assuming assuming = {.first = &dry_run->simulated,
                                              .common = &dry_run->common,
@@ -118,8 +117,6 @@ static int report_worst_rank(const struct mt_sweep_request *request)
     const struct mt_sweep_arguments *shared = request->arguments;
     const struct mt_sweep_run *run = mt_sweep_worst(&request->plan->sweep);
     const struct mt_analyze_options options = {.models = MT_MODEL_MODULES};
-    struct mt_run_settings settings;
-    struct mt_dry_run_answer answer;
     struct mt_dry_run_measured measured;
     struct mt_dry_run_trace trace = {.path = NULL};
     struct mt_dry_run_notes notes = {0};
@@ -131,8 +128,8 @@ static int report_worst_rank(const struct mt_sweep_request *request)
         mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
     notes.fake_groups = run->result.fake_groups;
     notes.exchanged_counts = run->result.exchanged_counts;
-    settings = mt_sweep_settings(request, run);
-    answer = mt_run_settings_answer(&settings);
+    struct mt_run_settings settings = mt_sweep_settings(request, run);
+    struct mt_dry_run_answer answer = mt_run_settings_answer(&settings);
     answer.exit_status = run->result.exit_status;
     answer.signal = run->result.signal;
     answer.timed_out = run->result.outcome == MT_SWEEP_TIMED_OUT;
@@ -154,7 +151,7 @@ static int print_result(const struct mt_sweep_request *request)
     const struct mt_sweep_arguments *arguments = request->arguments;
     struct mt_sweep_plan *plan = request->plan;
     struct mt_buf out = {0};
-    int code = MT_EXIT_OK, printed;
+    int code = MT_EXIT_OK;
 
     mt_sweep_show_failures(request);
     if (request->keeps_traces) {
@@ -166,7 +163,7 @@ static int print_result(const struct mt_sweep_request *request)
         mt_sweep_add_json(&out, plan, request->keeps_traces);
     else
         mt_sweep_add_text(&out, &plan->sweep);
-    printed = mt_print_answer_and_release(&out, arguments->common->json);
+    int printed = mt_print_answer_and_release(&out, arguments->common->json);
     if (!printed && plan->sweep.world && !arguments->common->json)
         printed = report_worst_rank(request);
     return code ? code : printed ? printed : mt_sweep_exit_code(&plan->sweep);
@@ -396,11 +393,10 @@ static void release(struct dry_run *dry_run)
 int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)
 {
     struct dry_run *dry_run = mt_memory_zeroed(1, sizeof *dry_run);
-    int code;
 
     dry_run->gates.outputs = &dry_run->outputs;
     mt_run_settings_init(&dry_run->settings);
-    code = parse(command, dry_run, argc, argv);
+    int code = parse(command, dry_run, argc, argv);
     if (code < 0) {
         code = run(dry_run);
         if (code ==

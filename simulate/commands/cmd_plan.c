@@ -75,11 +75,11 @@ static int choose_cards(struct plan_command *command)
 static int read_shard(struct plan_command *command)
 {
     char *end = NULL;
-    unsigned long number, count = 0;
+    unsigned long count = 0;
 
     if (!command->shard)
         return -1;
-    number = strtoul(command->shard, &end, 10);
+    unsigned long number = strtoul(command->shard, &end, 10);
     if (*command->shard >= '0' && *command->shard <= '9' && *end == '/' && end[1] >= '0' &&
         end[1] <= '9')
         count = strtoul(end + 1, &end, 10);
@@ -142,10 +142,9 @@ static int add_point(struct plan_command *command, size_t point)
 static int find_world(struct plan_command *command, size_t point, uint64_t *world)
 {
     struct mt_sweep *sweep = &command->plan.sweep;
-    int code;
 
     sweep->run_count = 0;
-    code = add_point(command, point);
+    int code = add_point(command, point);
     if (code >= 0)
         return code;
     *world = sweep->runs[0].rank.world;
@@ -272,7 +271,6 @@ static int run_round(struct plan_command *command, struct mt_sweep_request *requ
 
 static int run_rounds(struct plan_command *command, struct mt_sweep_request *request)
 {
-    size_t most_points, count;
     int code = -1;
 
     command->search.recall = recall;
@@ -280,8 +278,8 @@ static int run_rounds(struct plan_command *command, struct mt_sweep_request *req
     request->most_runs = command->max_runs;
     command->round = mt_memory_zeroed(command->search.point_count, sizeof *command->round);
     while (code < 0) {
-        most_points = mt_sub_or_0_u64(command->max_runs, request->ended) / command->ranks;
-        count = mt_search_next(&command->search, most_points, command->round);
+        size_t most_points = mt_sub_or_0_u64(command->max_runs, request->ended) / command->ranks;
+        size_t count = mt_search_next(&command->search, most_points, command->round);
         if (!count)
             break;
         code = run_round(command, request, count);
@@ -356,7 +354,7 @@ static int print_plan(struct plan_command *command, const struct mt_sweep_reques
                                     .no_cache = command->cache.why_off};
     struct mt_sweep points, drawn;
     struct mt_buf json = {0}, text = {0};
-    int code = MT_EXIT_OK, printed;
+    int code = MT_EXIT_OK;
 
     mt_sweep_show_failures(request);
     if (sweep->run_count)
@@ -373,7 +371,7 @@ static int print_plan(struct plan_command *command, const struct mt_sweep_reques
         code = mt_sweep_write_files(request, &json, &drawn);
         free(drawn.runs);
     }
-    printed = mt_print_answer(command->common.json ? &json : &text, command->common.json);
+    int printed = mt_print_answer(command->common.json ? &json : &text, command->common.json);
     mt_buf_release(&json);
     mt_buf_release(&text);
     free(answer.rows);
@@ -424,7 +422,6 @@ static int check_fit(const struct plan_command *command)
     const struct mt_sweep_grid *grid = &command->arguments.grid;
     struct mt_rank_command read;
     struct mt_arena arena = {0};
-    int code;
 
     if (grid->values.count || command->card_names.count || grid->ranks || grid->world ||
         command->shard || command->settings.output || command->common.json ||
@@ -433,7 +430,7 @@ static int check_fit(const struct plan_command *command)
                    "--shard, --max-runs, --no-cache, -j, -o or --json");
         return MT_EXIT_USAGE;
     }
-    code = mt_rank_command_read(&read, command->settings.command, &arena);
+    int code = mt_rank_command_read(&read, command->settings.command, &arena);
     if (code < 0 && (read.is_launched || read.other_launcher)) {
         mt_message("option '--fit' runs one process: omit '%s' and name the script, as in --fit "
                    "H100 -- python train.py",
@@ -505,7 +502,6 @@ static int parse(const struct mt_command *row, struct plan_command *command, int
 int mt_cmd_plan(const struct mt_command *row, int argc, char **argv)
 {
     struct plan_command *command = mt_memory_zeroed(1, sizeof *command);
-    int code;
 
     command->cache.fd = -1;
     command->arguments = (struct mt_sweep_arguments){.grid = {.option = "--try",
@@ -519,7 +515,7 @@ int mt_cmd_plan(const struct mt_command *row, int argc, char **argv)
                                                      .outputs = &command->outputs};
     command->gates.outputs = &command->outputs;
     mt_run_settings_init(&command->settings);
-    code = parse(row, command, argc, argv);
+    int code = parse(row, command, argc, argv);
     if (code < 0)
         code = command->fit_card
                    ? mt_apply_fit(&command->settings, command->fit_card, &command->common)

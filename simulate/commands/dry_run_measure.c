@@ -151,12 +151,11 @@ static int check_source(struct mt_gate_run *run, const struct mt_dry_run_answer 
     const struct mt_analyze_options options = {.path = path, .peak_orders = true};
     struct mt_report *report;
     struct mt_error error;
-    int code;
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
     report->doubt = mt_dry_run_lower_bound(answer);
-    code = mt_gate_run_check(run, answer->gates, source, report, NULL);
+    int code = mt_gate_run_check(run, answer->gates, source, report, NULL);
     mt_report_release(report);
     return code;
 }
@@ -169,12 +168,11 @@ static int check_other(const struct mt_dry_run_answer *answer, const char *path,
     struct mt_gates others = run->gates;
     const unsigned before = badness(run);
     const bool was_checked = run->is_checked;
-    struct mt_source *source;
     int code = MT_EXIT_OK;
 
     run->gates = (struct mt_gates){.results = NULL};
     run->is_checked = false;
-    source = mt_open_input(path, answer->common, &code);
+    struct mt_source *source = mt_open_input(path, answer->common, &code);
     if (source)
         code = check_source(run, answer, source, path);
     mt_source_close(source);
@@ -195,13 +193,12 @@ int mt_dry_run_check_gates(const struct mt_dry_run_answer *answer,
                            const struct mt_dry_run_trace **failing)
 {
     bool is_worse;
-    int code;
 
     *failing = NULL;
     if (!measured->report)
         return MT_EXIT_OK;
-    code = mt_gate_run_check(answer->gate_run, answer->gates, measured->source, measured->report,
-                             NULL);
+    int code = mt_gate_run_check(answer->gate_run, answer->gates, measured->source,
+                                 measured->report, NULL);
     for (size_t i = 0; !code && mt_gate_run_gates(answer->gate_run) &&
                        badness(answer->gate_run) < 2 && i < answer->trace_count;
          i++) {

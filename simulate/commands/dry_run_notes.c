@@ -50,12 +50,11 @@ void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache)
 char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes)
 {
     struct mt_buf path = {0};
-    char *copy;
 
     if (!notes->folder.path)
         return NULL;
     mt_buf_printf(&path, "%s/notes", notes->folder.path);
-    copy = mt_memory_text(path.data);
+    char *copy = mt_memory_text(path.data);
     mt_buf_release(&path);
     return copy;
 }

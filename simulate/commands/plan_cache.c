@@ -225,10 +225,10 @@ static bool add_folder(struct sources *sources, int fd, unsigned depth)
 /* Adds the folder around a path. */
 static bool add_folder_of(struct sources *sources, const char *path)
 {
-    char folder[PATH_MAX], *slash;
+    char folder[PATH_MAX];
 
     snprintf(folder, sizeof folder, "%s", path);
-    slash = strrchr(folder, '/');
+    char *slash = strrchr(folder, '/');
     if (!slash)
         return true; /* the current folder */
     slash[slash == folder] = '\0';
@@ -260,14 +260,14 @@ static bool add_files(struct mt_sha256 *sha, char *const *command)
 static void add_python(struct mt_sha256 *sha, const struct mt_simulated_site *site)
 {
     struct sources sources = {.sha = sha};
-    char folder[PATH_MAX], *slash;
+    char folder[PATH_MAX];
 
     if (!site)
         return;
     add_text(sha, site->folder); /* ends with the key of all libraries */
     add_text(sha, site->torch_version);
     snprintf(folder, sizeof folder, "%s", site->torch_folder);
-    slash = strrchr(folder, '/');
+    char *slash = strrchr(folder, '/');
     if (slash)
         *slash = '\0';
     add_path(sha, folder);
@@ -394,8 +394,6 @@ void mt_plan_cache_write(const struct mt_plan_cache *cache, char *const *command
 {
     char key[MT_SHA256_TEXT], name[32];
     struct stored stored;
-    bool is_written;
-    int fd;
 
     if (cache->fd < 0 || !is_whole(&run->result))
         return;
@@ -405,10 +403,10 @@ void mt_plan_cache_write(const struct mt_plan_cache *cache, char *const *command
     stored.result.trace[0] = '\0'; /* of this command only */
     checksum(&stored.result, key, stored.checksum);
     snprintf(name, sizeof name, "making-%016llx", (unsigned long long)mt_random_number(&stored));
-    fd = mt_io_open_at(cache->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = mt_io_open_at(cache->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    is_written = mt_io_write(fd, &stored, sizeof stored);
+    bool is_written = mt_io_write(fd, &stored, sizeof stored);
     is_written &= mt_io_close(fd);
     if (!is_written || renameat(cache->fd, name, cache->fd, key) != 0)
         (void)unlinkat(cache->fd, name, 0);

@@ -211,7 +211,7 @@ static size_t module_words(char *const *command, const char *module)
  * number of words before the -m or the script. */
 static size_t launcher_words(char *const *command, size_t *python_count)
 {
-    size_t at = 1, module;
+    size_t at = 1;
 
     if (strncmp(base_name(command[0]), "python", 6) != 0)
         return 0;
@@ -223,7 +223,7 @@ static size_t launcher_words(char *const *command, size_t *python_count)
         return 0;
     if (!strcmp(base_name(command[at]), "torchrun"))
         return at + 1;
-    module = module_words(command + at, "torch.distributed.run");
+    size_t module = module_words(command + at, "torch.distributed.run");
     return module ? at + module : 0;
 }
 
@@ -246,13 +246,12 @@ static int read_torchrun(struct mt_rank_command *read, char *const *command, str
 {
     struct mt_python_choice choice;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    char *python;
 
     if (mt_python_of_command(command, &choice, &error) != MT_OK) {
         mt_message("cannot do a dry run: %s", error.text);
         return MT_EXIT_USAGE;
     }
-    python = mt_arena_text(arena, choice.path, strlen(choice.path));
+    char *python = mt_arena_text(arena, choice.path, strlen(choice.path));
     return read_launcher(read, &python, 1, command + 1, arena);
 }
 

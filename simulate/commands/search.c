@@ -234,19 +234,18 @@ static long guess(const struct mt_search *search, struct mt_search_combination *
     const uint64_t *amounts =
         search->size_axis == MT_SEARCH_NONE ? NULL : search->axes[search->size_axis].amounts;
     long found = bracket->low + 1;
-    double amount, rise, run;
     size_t ends[2];
 
     if (!amounts || combination->guesses[card] >= GUESSES ||
         !two_needs(search, combination, bracket, ends))
         return bracket->low + (bracket->high - bracket->low) / 2;
     combination->guesses[card]++;
-    rise = (double)point_at(search, combination, ends[0])->need_bytes -
-           (double)point_at(search, combination, ends[1])->need_bytes;
-    run = (double)(amounts[ends[0]] - amounts[ends[1]]);
+    double rise = (double)point_at(search, combination, ends[0])->need_bytes -
+                  (double)point_at(search, combination, ends[1])->need_bytes;
+    double run = (double)(amounts[ends[0]] - amounts[ends[1]]);
     if (rise <= 0)
         return bracket->high - 1;
-    amount =
+    double amount =
         (double)amounts[ends[1]] + ((double)search->card_bytes[card] -
                                     (double)point_at(search, combination, ends[1])->need_bytes) *
                                        run / rise;
@@ -331,11 +330,10 @@ static bool is_in(const size_t *round, size_t count, size_t point)
 static void add(const struct mt_search *search, const struct mt_search_combination *combination,
                 long size, size_t most, size_t *round, size_t *count)
 {
-    size_t point;
-
     if (size < 0 || *count >= most)
         return;
-    point = mt_search_point_of(search, (size_t)(combination - search->combinations), (size_t)size);
+    size_t point =
+        mt_search_point_of(search, (size_t)(combination - search->combinations), (size_t)size);
     if (!is_in(round, *count, point))
         round[(*count)++] = point;
 }

@@ -192,12 +192,11 @@ static bool set_in_front(const char *name, const char *ours)
 {
     const char *old = getenv(name);
     struct mt_buf value = {0};
-    bool done;
 
     if (!*ours)
         return true;
     mt_buf_printf(&value, old && *old ? "%s:%s" : "%s", ours, old);
-    done = value.data && !setenv(name, value.data, 1);
+    bool done = value.data && !setenv(name, value.data, 1);
     mt_buf_release(&value);
     return done;
 }
@@ -242,7 +241,6 @@ static bool set_asker(const struct mt_simulated_run *run)
 static bool set_assumption(const struct mt_assumption *assumption)
 {
     struct mt_buf guesses = {0};
-    bool done;
 
     if (assumption->share_percent)
         mt_buf_printf(&guesses, "share=%u\n", assumption->share_percent);
@@ -250,10 +248,10 @@ static bool set_assumption(const struct mt_assumption *assumption)
         mt_buf_add_text(&guesses, "inverted\n");
     for (unsigned i = 0; i < assumption->other_count; i++)
         mt_buf_printf(&guesses, "other=%s\n", assumption->others[i]);
-    done = (guesses.length ? !setenv("MEMTRACE_DRY_RUN_GUESSES", guesses.data, 1)
-                           : !unsetenv("MEMTRACE_DRY_RUN_GUESSES")) &&
-           (assumption->frees_early ? !setenv("MEMTRACE_SIMULATED_EARLY_RELEASE", "1", 1)
-                                    : !unsetenv("MEMTRACE_SIMULATED_EARLY_RELEASE"));
+    bool done = (guesses.length ? !setenv("MEMTRACE_DRY_RUN_GUESSES", guesses.data, 1)
+                                : !unsetenv("MEMTRACE_DRY_RUN_GUESSES")) &&
+                (assumption->frees_early ? !setenv("MEMTRACE_SIMULATED_EARLY_RELEASE", "1", 1)
+                                         : !unsetenv("MEMTRACE_SIMULATED_EARLY_RELEASE"));
     mt_buf_release(&guesses);
     return done;
 }
@@ -408,7 +406,6 @@ static int refuse_unapplied(const struct mt_simulated_run *run)
 int mt_simulated_run_finish(struct mt_simulated_run *run)
 {
     struct mt_recording *recording = &run->recording;
-    int code;
 
     mt_dry_run_notes_open(&run->notes, run->site.cache);
     run->notes_path = mt_dry_run_notes_path(&run->notes);
@@ -418,7 +415,7 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
     recording->context = run;
     if (run->settings.input_begin)
         (void)lseek(STDIN_FILENO, run->settings.input_begin - 1, SEEK_SET);
-    code = mt_recording_run(recording);
+    int code = mt_recording_run(recording);
     if (code < 0) {
         (void)mt_recording_finish(recording, note_trace, run);
         if (mt_memory_has_failed()) /* a trace may count as damaged, or its line is missing */

@@ -266,12 +266,11 @@ struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct m
 
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_run *run = &sweep->runs[i];
-        struct mt_card_use use;
 
         if (!run->result.has_need)
             continue;
         fit.known_count++;
-        use = mt_sweep_need_on(&run->result, sweep->card, card);
+        struct mt_card_use use = mt_sweep_need_on(&run->result, sweep->card, card);
         if (!mt_card_use_fits(&use, card))
             continue;
         fit.fit_count++;

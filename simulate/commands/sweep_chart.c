@@ -145,14 +145,14 @@ static void draw_roles(struct mt_drawing *drawing, const struct layout *layout, 
     for (int role = 0; role < MT_ROLE_COUNT; role++) {
         const struct mt_paint paint = {.fill = mt_role_color((enum mt_role)role)};
         char n[MT_UNITS_TEXT];
-        const char *title;
 
         range[0] = range[1];
         range[1] = mt_add_most_u64(range[0], result->role_bytes[role]);
         if (range[1] == range[0])
             continue;
-        title = mt_arena_printf(&drawing->arena, "%s: %s B", mt_role_title((enum mt_role)role),
-                                mt_format_count(n, result->role_bytes[role]));
+        const char *title =
+            mt_arena_printf(&drawing->arena, "%s: %s B", mt_role_title((enum mt_role)role),
+                            mt_format_count(n, result->role_bytes[role]));
         draw_part(drawing, layout, x, width, range, &paint, title, "role");
     }
 }
@@ -303,16 +303,14 @@ void mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *
                    struct mt_drawing *drawing)
 {
     struct layout layout = {.sweep = sweep};
-    const char *title;
-    double y;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, 620), "sweep");
-    title = title_of(drawing, sweep);
+    const char *title = title_of(drawing, sweep);
     mt_drawing_describe(drawing, title, facts_of(drawing, sweep));
     mt_drawing_metadata(drawing, "Software", "memtrace");
     mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
-    y = mt_chart_frame_header(drawing, title, facts_of(drawing, sweep));
+    double y = mt_chart_frame_header(drawing, title, facts_of(drawing, sweep));
     if (mt_sweep_worst(sweep)) {
         place(drawing, &layout, draw_legend(drawing, sweep, y));
         draw_plot(drawing, &layout);

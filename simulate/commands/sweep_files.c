@@ -116,11 +116,10 @@ static void show_log(const struct mt_sweep_request *request, const struct mt_swe
     char text[LOG_BYTES];
     ssize_t got = fd < 0 ? -1 : mt_io_pread_full(fd, text, sizeof text, begin);
     size_t length = got > 0 ? (size_t)got : 0;
-    const char *lines;
 
     if (fd >= 0)
         close(fd);
-    lines = begin ? text : without_mark(text, &length);
+    const char *lines = begin ? text : without_mark(text, &length);
     lines = last_lines(lines, &length);
     if (!length)
         return;
@@ -146,11 +145,10 @@ static const struct {
 static char *path_in(const struct mt_sweep_request *request, size_t file)
 {
     struct mt_buf path = {0};
-    char *copy;
 
     mt_outputs_add_path(&path, request->folder, request->arguments->grid.stem);
     mt_buf_printf(&path, ".%s", answer_files[file].ending);
-    copy = mt_arena_text(&request->plan->arena, path.data, path.length);
+    char *copy = mt_arena_text(&request->plan->arena, path.data, path.length);
     mt_buf_release(&path);
     return copy;
 }

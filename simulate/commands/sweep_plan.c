@@ -39,8 +39,6 @@ static int say_wrong(const struct mt_sweep_plan *plan, const char *option)
 static int add_value(struct mt_sweep_plan *plan, struct mt_sweep_axis *axis, const char *value,
                      size_t length)
 {
-    char *copy;
-
     if (axis->count == plan->grid->most_values) {
         mt_message("option '%s': '%s' has more than %zu values", plan->grid->option, axis->name,
                    plan->grid->most_values);
@@ -51,7 +49,7 @@ static int add_value(struct mt_sweep_plan *plan, struct mt_sweep_axis *axis, con
                    axis->name, MT_MAX_SWEEP_VALUE);
         return MT_EXIT_USAGE;
     }
-    copy = mt_arena_text(&plan->arena, value, length);
+    char *copy = mt_arena_text(&plan->arena, value, length);
     for (size_t i = 0; i < axis->count; i++)
         if (!strcmp(axis->values[i], copy)) {
             mt_message("option '%s': '%s' has the value '%s' twice", plan->grid->option, axis->name,
@@ -76,14 +74,14 @@ enum range_kind {
 /* Parses a range: "1..8", "1..64*2". */
 static enum range_kind read_range(const char *text, size_t length, struct range *range)
 {
-    char copy[3 * MT_MAX_SWEEP_WORD], *dots, *star;
+    char copy[3 * MT_MAX_SWEEP_WORD];
 
     if (length >= sizeof copy)
         return NO_RANGE;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    dots = strstr(copy, "..");
-    star = strchr(copy, '*');
+    char *dots = strstr(copy, "..");
+    char *star = strchr(copy, '*');
     if (!dots || (star && star < dots))
         return NO_RANGE;
     *dots = '\0';
@@ -186,7 +184,7 @@ enum { MAX_PLACEHOLDERS = 32 }; /* maximum number of names with which a wrong na
 /* Rejects a name without a placeholder, because a sweep that changes nothing is a mistake. */
 static int check_use(struct mt_sweep_plan *plan, const char *wanted)
 {
-    const char *names[MAX_PLACEHOLDERS], *near;
+    const char *names[MAX_PLACEHOLDERS];
     size_t count = 0;
 
     if (!strcmp(wanted, MT_APPLY_NAME)) /* changes the program on paper, not its command */
@@ -202,7 +200,7 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
                 names[count++] = mt_arena_text(&plan->arena, name, length);
         }
     }
-    near = mt_did_you_mean(wanted, names, count);
+    const char *near = mt_did_you_mean(wanted, names, count);
     if (near)
         mt_message("option '%s': the command does not contain '{%s}'; did you mean '{%s}'?",
                    plan->grid->option, wanted, near);
@@ -441,7 +439,6 @@ static char *replace(struct mt_sweep_plan *plan, const struct mt_sweep_run *run,
 {
     const char *at = word, *done = word, *name;
     struct mt_buf out = {0};
-    char *copy;
     size_t length;
 
     while (next_placeholder(&at, &name, &length)) {
@@ -454,7 +451,7 @@ static char *replace(struct mt_sweep_plan *plan, const struct mt_sweep_run *run,
         done = at;
     }
     mt_buf_add_text(&out, done);
-    copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
+    char *copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
     mt_buf_release(&out);
     return copy;
 }
@@ -494,7 +491,6 @@ char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *
 {
     const struct mt_sweep *sweep = &plan->sweep;
     struct mt_buf out = {0};
-    char *copy;
 
     for (size_t i = 0; i < sweep->name_count; i++) {
         mt_buf_printf(&out, "%s%s=", i ? "," : "", sweep->names[i]);
@@ -504,7 +500,7 @@ char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *
             else
                 mt_buf_printf(&out, "%%%02X", (unsigned)(unsigned char)*at);
     }
-    copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
+    char *copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
     mt_buf_release(&out);
     return copy;
 }

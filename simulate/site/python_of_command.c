@@ -77,9 +77,8 @@ size_t mt_environment_runner(char *const *words)
 {
     const struct runner *runner = words[0] ? find_runner(words[0]) : NULL;
     bool runs = false;
-    size_t i = 1;
 
-    for (; runner && words[i]; i++) {
+    for (size_t i = 1; runner && words[i]; i++) {
         if (is_among(runner->options, words[i])) {
             if (!words[++i])
                 return 0;

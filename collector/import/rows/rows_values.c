@@ -131,7 +131,7 @@ bool mt_row_clock(struct mt_row_cell cell, bool *is_time_of_day, uint64_t *t_ns)
     if (!mt_decimal_take(&at, end, &hours) || at == end || *at++ != ':' ||
         !mt_decimal_take(&at, end, &minutes) || at == end || *at++ != ':')
         return false;
-    struct mt_row_cell seconds = (struct mt_row_cell){at, (size_t)(end - at), false};
+    struct mt_row_cell seconds = {at, (size_t)(end - at), false};
     if (hours > 23 || minutes > 59 || !mt_row_decimal(seconds, 9, t_ns) ||
         *t_ns >= 61 * NS_A_SECOND)
         return false;

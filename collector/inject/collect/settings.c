@@ -20,11 +20,10 @@ static uint64_t read_long_number(const char *name, uint64_t usual, uint64_t leas
 {
     const char *value = getenv(name);
     char *end;
-    unsigned long long number;
 
     if (!value || *value < '0' || *value > '9') /* strtoull also reads "-1" */
         return usual;
-    number = strtoull(value, &end, 10);
+    unsigned long long number = strtoull(value, &end, 10);
     if (*end)
         return usual;
     return number < least ? least : number > most ? most : number;

@@ -120,13 +120,12 @@ static uint32_t find_uuid(const struct answer *answer, const char *text, size_t 
 static uint32_t find_number(const char *text, size_t length)
 {
     char digits[16], *end;
-    unsigned long number;
 
     if (!length || length >= sizeof digits)
         return UINT32_MAX;
     memcpy(digits, text, length);
     digits[length] = 0;
-    number = strtoul(digits, &end, 10);
+    unsigned long number = strtoul(digits, &end, 10);
     return *end || digits[0] == '-' || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 

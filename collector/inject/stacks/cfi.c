@@ -383,7 +383,7 @@ static bool read_augmentation(const char *letters, struct mt_cursor *in, struct 
     const uint8_t *bytes = mt_cursor_take(in, length);
     if (!bytes)
         return false;
-    struct mt_cursor data = (struct mt_cursor){bytes, bytes + length, false};
+    struct mt_cursor data = {bytes, bytes + length, false};
     for (letters++; *letters; letters++) {
         if (*letters == 'S')
             common->is_signal = true;

@@ -113,9 +113,8 @@ static void remember(uint64_t key, struct mt_cfi_rule rule)
 {
     struct cell *cell = cell_at(key, 0);
     uint64_t old = 0;
-    unsigned probe;
 
-    for (probe = 0; probe < PROBES; probe++) {
+    for (unsigned probe = 0; probe < PROBES; probe++) {
         uint64_t found = atomic_load_explicit(&cell_at(key, probe)->key, memory_order_relaxed);
         if (found == 0 || found >> GENERATION_SHIFT != key >> GENERATION_SHIFT) {
             cell = cell_at(key, probe);

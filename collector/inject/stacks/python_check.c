@@ -439,7 +439,6 @@ static bool same_place(const struct mt_python_view *view, const struct mt_python
 {
     const struct mt_python_layout *l = &view->layout;
     char code[MT_PYTHON_CODE_SPAN];
-    long last;
 
     if (!mt_python_copy(code, ours->code, l->code_span))
         return false;
@@ -448,7 +447,7 @@ static bool same_place(const struct mt_python_view *view, const struct mt_python
     void *number = api->get_attribute(theirs, "f_lasti");
     if (!number)
         return false;
-    last = api->get_long(number);
+    long last = api->get_long(number);
     api->decrease(number);
     return offset == (last > 0 ? (uint32_t)last : 0) &&
            same_line(view, thread, code, offset, api->get_line(theirs));
