@@ -346,9 +346,9 @@ static bool start_once(void)
                                              started ? MT_CORE_RUNNING : MT_CORE_OFF);
         return started;
     }
-    for (uint64_t start_ns = mt_monotonic_ns(); state == MT_CORE_STARTING;
+    for (uint64_t start_ns = mt_now_ns(); state == MT_CORE_STARTING;
          state = atomic_load(&mt_core.state)) {
-        if (mt_monotonic_ns() - start_ns > MAX_START_WAIT_NS)
+        if (mt_now_ns() - start_ns > MAX_START_WAIT_NS)
             return false;
         sched_yield();
     }

@@ -20,10 +20,10 @@
 #include "grow.h"
 #include "io.h"
 #include "launch.h"
+#include "monotonic_clock.h"
 #include "process_end.h"
 #include "sorted.h"
 #include "status.h"
-#include "ticks.h"
 
 enum { READINGS = 8, LOOK_MS = 200 };
 
@@ -345,7 +345,7 @@ void mt_launch_init(struct mt_launch *launch)
 
     memset(launch, 0, sizeof *launch);
     launch->began_t_ns = unix_time_ns();
-    launch->began_monotonic_ns = mt_monotonic_ns();
+    launch->began_monotonic_ns = mt_now_ns();
     sigaction(SIGPIPE, &ignore, &launch->pipe_action);
     sigaction(SIGXFSZ, &ignore, &launch->size_action);
 }
@@ -493,7 +493,7 @@ static void note_end(struct mt_launch *launch)
 {
     uint64_t kills;
 
-    launch->ended_t_ns = launch->began_t_ns + (mt_monotonic_ns() - launch->began_monotonic_ns);
+    launch->ended_t_ns = launch->began_t_ns + (mt_now_ns() - launch->began_monotonic_ns);
     launch->oom_killed = WIFSIGNALED(launch->wait_status) &&
                          WTERMSIG(launch->wait_status) == SIGKILL && launch->has_oom_kills &&
                          mt_cgroup_oom_kills("", &kills) && kills > launch->oom_kills;
@@ -516,11 +516,6 @@ static bool has_ended(struct mt_launch *launch)
     return pid < 0 && errno == ECHILD;
 }
 
-static uint64_t now_ms(void)
-{
-    return mt_monotonic_ns() / 1000000;
-}
-
 /* The time at which the command must end, and the signal that ends it. */
 struct deadline {
     uint64_t at_ms; /* 0 = never */
@@ -531,7 +526,7 @@ struct deadline {
  * it ends the command and sets the next deadline. */
 static int wait_for_signal(struct mt_launch *launch, struct deadline *deadline, siginfo_t *info)
 {
-    uint64_t now = now_ms(), left = deadline->at_ms > now ? deadline->at_ms - now : 0;
+    uint64_t now = mt_now_ms(), left = deadline->at_ms > now ? deadline->at_ms - now : 0;
 
     if (!deadline->at_ms && !launch->watch)
         return sigwaitinfo(&launch->relayed, info);
@@ -542,17 +537,17 @@ static int wait_for_signal(struct mt_launch *launch, struct deadline *deadline, 
     int number = sigtimedwait(&launch->relayed, info, &patience);
     if (number > 0 || errno != EAGAIN)
         return number;
-    if (!deadline->at_ms || now_ms() < deadline->at_ms)
+    if (!deadline->at_ms || mt_now_ms() < deadline->at_ms)
         return 0;
     launch->timed_out = true;
     mt_process_tree_end(launch->pid, deadline->signal);
-    *deadline = (struct deadline){now_ms() + MT_LAUNCH_PATIENCE_MS, SIGKILL};
+    *deadline = (struct deadline){mt_now_ms() + MT_LAUNCH_PATIENCE_MS, SIGKILL};
     return -1;
 }
 
 void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms)
 {
-    struct deadline deadline = {timeout_ms ? now_ms() + timeout_ms : 0, SIGTERM};
+    struct deadline deadline = {timeout_ms ? mt_now_ms() + timeout_ms : 0, SIGTERM};
     siginfo_t info;
 
     witness_start(&launch->witness);

@@ -25,7 +25,7 @@ static uint64_t unix_ns(void)
 void mt_clock_start(struct mt_clock *clock)
 {
     clock->counter = mt_ticks_are_constant();
-    clock->unix_less_ns = unix_ns() - mt_monotonic_ns();
+    clock->unix_less_ns = unix_ns() - mt_now_ns();
 }
 
 /* Uses the tightest of a few readings: the thread may lose the processor between reading the two
@@ -37,7 +37,7 @@ struct mt_clock_point mt_clock_now(const struct mt_clock *clock)
 
     for (int i = 0; i < 4; i++) {
         uint64_t before = mt_clock_ticks(clock);
-        uint64_t now_ns = mt_monotonic_ns();
+        uint64_t now_ns = mt_now_ns();
         uint64_t width = mt_clock_ticks(clock) - before;
         if (width < best_width) {
             best_width = width;

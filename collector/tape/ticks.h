@@ -5,18 +5,9 @@
 #define MT_COLLECTOR_TICKS_H
 
 #include <stdbool.h>
-#include <time.h>
 
+#include "monotonic_clock.h"
 #include "tape.h"
-
-/* CLOCK_MONOTONIC in ns. */
-static inline uint64_t mt_monotonic_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 #if defined(__x86_64__)
 /* Returns true if the counter has a constant rate in all states and on all cores. */
@@ -34,7 +25,7 @@ static inline bool mt_ticks_are_constant(void)
 
 static inline uint64_t mt_counter_ticks(void)
 {
-    return mt_monotonic_ns();
+    return mt_now_ns();
 }
 #endif
 
@@ -49,7 +40,7 @@ void mt_clock_start(struct mt_clock *clock);
 
 static inline uint64_t mt_clock_ticks(const struct mt_clock *clock)
 {
-    return clock->counter ? mt_counter_ticks() : mt_monotonic_ns();
+    return clock->counter ? mt_counter_ticks() : mt_now_ns();
 }
 
 struct mt_clock_point mt_clock_now(const struct mt_clock *clock);

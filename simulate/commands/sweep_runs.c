@@ -20,11 +20,11 @@
 #include "io.h"
 #include "launch.h"
 #include "memory_limit.h"
+#include "monotonic_clock.h"
 #include "process_memory.h"
 #include "screen.h"
 #include "simulated_run.h"
 #include "sweep_runs.h"
-#include "ticks.h"
 #include "util.h"
 
 /* Keeps the file name of the trace. A trace of a child process has its own name:
@@ -45,12 +45,11 @@ static void fill_result(const struct mt_sweep_request *request, const struct mt_
     struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
     const struct mt_dry_run_trace *failing;
     struct mt_dry_run_measured measured;
-    int code;
 
     answer.common = (struct mt_common *)shared->common;
     answer.gates = (struct mt_gate_options *)shared->gates;
     answer.gate_run = &gate_run;
-    code = mt_dry_run_measure(&answer, &options, &measured);
+    int code = mt_dry_run_measure(&answer, &options, &measured);
     if (!code)
         code = mt_dry_run_check_gates(&answer, &measured, &failing);
     *result = measured.result;
@@ -111,11 +110,10 @@ static void sweep_work(const struct mt_sweep_request *request, const struct mt_s
     const struct mt_assuming assuming = {.first = simulated,
                                          .common = (struct mt_common *)request->arguments->common,
                                          .path = settings.output};
-    int code;
 
     *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
     mt_simulated_run_init(simulated, &settings);
-    code = mt_simulated_run_prepare(simulated);
+    int code = mt_simulated_run_prepare(simulated);
     if (code < 0)
         code = mt_assumption_finish(simulated);
     if (code < 0) {
@@ -163,11 +161,6 @@ size_t mt_sweep_room(uint64_t jobs, size_t ended, uint64_t peak_bytes, uint64_t 
         room = available_bytes / 10 * 9 / peak_bytes;
     room = mt_min_u64(room, mt_min_u64(processors, MT_MAX_PARALLEL_RUNS));
     return room > 1 ? (size_t)room : 1;
-}
-
-static uint64_t now_ms(void)
-{
-    return mt_monotonic_ns() / 1000000;
 }
 
 /* Blocks the signals. Signals that were ignored at the start (nohup) stay ignored. */
@@ -297,7 +290,7 @@ static void begin_end(struct workers *workers, int number, const siginfo_t *info
     if (!workers->signal)
         mt_message("ending all runs: %zu of %zu had ended; there is no result",
                    workers->request->ended, count_runs(workers->request));
-    workers->kill_at_ms = workers->signal ? now_ms() : now_ms() + PATIENCE_MS;
+    workers->kill_at_ms = workers->signal ? mt_now_ms() : mt_now_ms() + PATIENCE_MS;
     workers->signal = number;
     for (size_t i = 0; info->si_code != SI_KERNEL && i < MT_MAX_PARALLEL_RUNS; i++)
         if (workers->slots[i].pid)
@@ -313,7 +306,7 @@ static void kill_all(struct workers *workers)
             mt_process_tree_end_below(workers->slots[i].pid, SIGKILL);
     if (workers->kills++)
         mt_process_tree_end(0, SIGKILL);
-    workers->kill_at_ms = now_ms() + PATIENCE_MS;
+    workers->kill_at_ms = mt_now_ms() + PATIENCE_MS;
 }
 
 static void show_progress(struct workers *workers)
@@ -357,7 +350,7 @@ static void wait_for_event(struct workers *workers)
 
     if (number > 0 && number != SIGCHLD)
         begin_end(workers, number, &info);
-    if (workers->signal && now_ms() >= workers->kill_at_ms)
+    if (workers->signal && mt_now_ms() >= workers->kill_at_ms)
         kill_all(workers);
     reap(workers);
 }
@@ -394,7 +387,6 @@ int mt_sweep_run_all(struct mt_sweep_request *request)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct workers *workers = mt_memory_zeroed(1, sizeof *workers);
     void *shared = MAP_FAILED;
-    int code;
 
     shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
@@ -403,7 +395,7 @@ int mt_sweep_run_all(struct mt_sweep_request *request)
                                 .results = shared,
                                 .processors = processors > 1 ? (size_t)processors : 1,
                                 .available_bytes = mt_memory_available()};
-    code = run_all(workers);
+    int code = run_all(workers);
     munmap(shared, bytes);
     free(workers);
     return code;

@@ -11,25 +11,17 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "buf.h"
 #include "io.h"
+#include "monotonic_clock.h"
 #include "python_of_command.h"
 #include "status.h"
 #include "util.h"
 #include "wheel.h"
 
 enum { MAX_OUTPUT_BYTES = 64 << 10, PART_BYTES = 4096, GRACE_MS = 5000, CANNOT_RUN = 127 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* Writes the script as one line, because conda run refuses more than one. */
 static void add_one_line(struct mt_buf *line, const char *script)
@@ -230,7 +222,7 @@ static void take_signals(struct signals *signals, const struct child *child, int
     while (mt_io_read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             continue;
-        int64_t now = now_ms(), later = signals->caught ? now : now + GRACE_MS;
+        int64_t now = (int64_t)mt_now_ms(), later = signals->caught ? now : now + GRACE_MS;
         *until_ms = later < *until_ms ? later : *until_ms;
         signals->caught = (int)info.ssi_signo;
         (void)kill(-child->pid, signals->caught);
@@ -252,7 +244,7 @@ static enum outcome read_answer(struct child *child, struct signals *signals, in
             return TOO_LONG;
         if (is_over)
             return ENDED;
-        int64_t left_ms = until_ms - now_ms();
+        int64_t left_ms = until_ms - (int64_t)mt_now_ms();
         if (left_ms <= 0)
             return TOO_LATE;
         if (child->output < 0)
@@ -272,7 +264,7 @@ static enum mt_status run(const struct mt_python_choice *python, const char *scr
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "cannot run %.150s: %s", python->path,
                        strerror(failure));
     enum outcome outcome =
-        read_answer(&child, signals, now_ms() + (int64_t)timeout_s * 1000, output);
+        read_answer(&child, signals, (int64_t)mt_now_ms() + (int64_t)timeout_s * 1000, output);
     if (outcome != ENDED || signals->caught)
         (void)kill(-child.pid, SIGKILL);
     close_if_open(&child.output);

@@ -73,14 +73,14 @@ static bool writer_is_stuck(void)
  * respond. */
 static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_thread *thread)
 {
-    uint64_t start_ns = mt_monotonic_ns(), waited_ns = 0;
+    uint64_t start_ns = mt_now_ns(), waited_ns = 0;
     struct mt_slot *slot = NULL;
 
     while (!slot && !thread->never_waits && !writer_is_stuck() && waited_ns < MAX_WAIT_NS) {
         const struct timespec step = {0, WAIT_STEP_NS};
         mt_core_wake_writer();
         nanosleep(&step, NULL);
-        waited_ns = mt_monotonic_ns() - start_ns;
+        waited_ns = mt_now_ns() - start_ns;
         slot = take_free_slot(tape);
     }
     return slot;

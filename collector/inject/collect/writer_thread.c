@@ -253,9 +253,8 @@ static void reserve_definitions(void)
  * longjmp) must not block the others forever. */
 static enum mt_drain_mode choose_mode(struct job *job)
 {
-    return job->stuck_since_ns && mt_monotonic_ns() - job->stuck_since_ns > GIVE_UP_NS
-               ? MT_DRAIN_SKIP
-               : MT_DRAIN_LIVE;
+    return job->stuck_since_ns && mt_now_ns() - job->stuck_since_ns > GIVE_UP_NS ? MT_DRAIN_SKIP
+                                                                                 : MT_DRAIN_LIVE;
 }
 
 static void tell_full_tape(void)
@@ -370,7 +369,7 @@ static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
     if (!result.waiting || result.events || result.followed)
         job->stuck_since_ns = 0;
     else if (!job->stuck_since_ns)
-        job->stuck_since_ns = mt_monotonic_ns();
+        job->stuck_since_ns = mt_now_ns();
     status = begin_when_asked(job, error);
     return status == MT_OK ? turn_ring(job, error) : status;
 }

@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "device_json.h"
+#include "monotonic_clock.h"
 
 enum { MAX_FAILURES = 3, STACK_BYTES = 64 << 10, CANNOT_RUN = 127, NO_SOCKET = -1 };
 
@@ -49,14 +49,6 @@ struct beginning {
 };
 
 static struct beginning beginning; /* protected by the lock; too large for a stack */
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static bool is_our_socket(void)
 {
@@ -208,7 +200,7 @@ static bool wait_for_answer(int64_t until_ms)
     struct pollfd wait = {.fd = asker.socket, .events = POLLIN};
     int ready = 0;
 
-    for (int64_t left_ms; ready <= 0 && (left_ms = until_ms - now_ms()) > 0;) {
+    for (int64_t left_ms; ready <= 0 && (left_ms = until_ms - (int64_t)mt_now_ms()) > 0;) {
         ready = poll(&wait, 1, (int)left_ms);
         if (ready < 0 && errno != EINTR)
             return false;
@@ -226,7 +218,8 @@ static bool is_sound(const struct cudnn_answer *answer, ssize_t length)
 static bool exchange(const struct convolution *convolution, struct cudnn_answer *answer)
 {
     struct cudnn_question question = {CUDNN_QUESTION_MARK, ++asker.questions, *convolution};
-    int64_t until_ms = now_ms() + (asker.questions == 1 ? first_timeout_ms : timeout_ms);
+    int64_t until_ms =
+        (int64_t)mt_now_ms() + (asker.questions == 1 ? first_timeout_ms : timeout_ms);
 
     if (!is_our_socket() || send(asker.socket, &question, sizeof question,
                                  MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof question)
