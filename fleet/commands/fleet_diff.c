@@ -320,10 +320,7 @@ static void fleet_diff_json(struct mt_buf *out, const struct mt_fleet_diff_answe
     const struct mt_job_diff *diff = answer->diff;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    json.all = answer->all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.fleet-diff/1");
+    mt_json_document(&json, out, "memtrace.fleet-diff/1", answer->all);
     add_job(&json, "a", answer->a, diff->a);
     add_job(&json, "b", answer->b, diff->b);
     mt_json_text(&json, "matched_by", mt_job_match_name(diff->match));

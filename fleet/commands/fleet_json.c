@@ -62,9 +62,8 @@ void mt_fleet_json_missing(struct mt_json *json, const struct mt_job_report *rep
 
     mt_json_list_begin(&list, json, "missing_ranks");
     for (uint32_t i = 0; i < report->missing_ranges && goes_on; i++) {
-        int64_t rank = report->missing[i].first;
-
-        for (; rank <= report->missing[i].last && (goes_on = mt_json_list_takes(&list)); rank++) {
+        for (int64_t rank = report->missing[i].first;
+             rank <= report->missing[i].last && (goes_on = mt_json_list_takes(&list)); rank++) {
             mt_json_i64(json, NULL, rank);
             added++;
         }
@@ -310,10 +309,7 @@ void mt_fleet_json(struct mt_buf *out, const struct mt_fleet_answer *answer)
     const struct mt_job_report *report = answer->report;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    json.all = answer->all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.fleet/1");
+    mt_json_document(&json, out, "memtrace.fleet/1", answer->all);
     add_numbers(&json, report);
     mt_fleet_json_outcomes(&json, report);
     add_spread(&json, "reserved_peak", report, &report->reserved);

@@ -66,10 +66,7 @@ static void write_json(const struct mt_rank_set *set, const char *path, uint64_t
 {
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    json.all = all;
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.rank-summary/1");
+    mt_json_document(&json, out, "memtrace.rank-summary/1", all);
     mt_json_text(&json, "path", path);
     mt_json_u64(&json, "bytes", bytes);
     for (struct mt_json_list row = mt_json_objects(&json, "records", set->record_count);

@@ -133,9 +133,10 @@ static void add_suspect(struct mt_json *json, const struct mt_dry_run_answer *an
     mt_json_object_end(json);
 }
 
-static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer)
+static void begin_json(struct mt_json *json, struct mt_buf *out,
+                       const struct mt_dry_run_answer *answer)
 {
-    mt_json_text(json, "schema", "memtrace.dry-run/1");
+    mt_json_document(json, out, "memtrace.dry-run/1", false);
     mt_json_u64_or_null(json, "exit_status", !answer->was_not_run, (uint64_t)answer->exit_status);
     mt_json_bool(json, "timed_out", answer->timed_out);
     mt_json_simulated(json, answer->card, answer->devices, answer->memory_bytes);
@@ -190,9 +191,7 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
 {
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    mt_json_object_begin(&json, NULL);
-    add_run(&json, answer);
+    begin_json(&json, out, answer);
     if (report) {
         mt_json_gates(&json, mt_gate_run_gates(answer->gate_run));
         if (failing)
@@ -212,7 +211,7 @@ int mt_dry_run_print_answer(const struct mt_dry_run_answer *answer,
                             const struct mt_dry_run_measured *measured)
 {
     const struct mt_dry_run_trace *failing;
-    int checked = mt_dry_run_check_gates(answer, measured, &failing), printed;
+    int checked = mt_dry_run_check_gates(answer, measured, &failing);
     struct mt_buf out = {0};
 
     if (answer->common->json)
@@ -221,7 +220,7 @@ int mt_dry_run_print_answer(const struct mt_dry_run_answer *answer,
         add_text(&out, answer, measured->report, failing);
     else
         add_text_without_trace(&out, answer);
-    printed = mt_print_answer_and_release(&out, answer->common->json);
+    int printed = mt_print_answer_and_release(&out, answer->common->json);
     if (checked || printed)
         return checked ? checked : printed;
     return mt_dry_run_exit_code(answer, measured->report);
@@ -245,12 +244,9 @@ int mt_dry_run_print_too_small(const struct mt_dry_run_answer *answer, uint64_t 
     const struct mt_style *style = mt_stdout_style();
     struct mt_buf out = {0};
     struct mt_json json;
-    int printed;
 
     if (answer->common->json) {
-        mt_json_init(&json, &out, true);
-        mt_json_object_begin(&json, NULL);
-        add_run(&json, answer);
+        begin_json(&json, &out, answer);
         if (mt_dry_run_lacks_evaluation(answer))
             mt_json_text(&json, "verdict", mt_gate_state_name(MT_GATE_NOT_EVALUATED));
         mt_json_bool(&json, "out_of_memory", true);
@@ -261,6 +257,6 @@ int mt_dry_run_print_too_small(const struct mt_dry_run_answer *answer, uint64_t 
         mt_dry_run_add_too_small(&out, answer, least_bytes);
         mt_buf_printf(&out, "%s\n", style->reset);
     }
-    printed = mt_print_answer_and_release(&out, answer->common->json);
+    int printed = mt_print_answer_and_release(&out, answer->common->json);
     return printed ? printed : MT_EXIT_BUDGET;
 }

@@ -279,10 +279,9 @@ static const char **words_of(const struct mt_plan_answer *answer, const struct m
     struct mt_sweep_run point = *run;
     const char *apply = mt_sweep_plan_apply(plan, run), **words;
     size_t count = 0, typed_count = 0;
-    char **typed;
 
     point.values[plan->axis_count] = NULL; /* the command is that of all ranks */
-    typed = mt_sweep_plan_typed(plan, &point);
+    char **typed = mt_sweep_plan_typed(plan, &point);
     while (typed[typed_count])
         typed_count++;
     words = mt_arena_array(&plan->arena, MAX_BEFORE + typed_count + 1, sizeof *words);
@@ -445,9 +444,7 @@ void mt_plan_add_json(struct mt_buf *out, const struct mt_plan_answer *answer)
     struct mt_json_list runs;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.plan/1");
+    mt_json_document(&json, out, "memtrace.plan/1", false);
     mt_json_simulated(&json, sweep->card, sweep->devices, sweep->memory_bytes);
     mt_json_text(&json, "shard", answer->shard);
     mt_json_u64(&json, "points", answer->search->point_count);

@@ -485,9 +485,7 @@ void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_
     struct mt_sweep points;
     struct mt_json json;
 
-    mt_json_init(&json, out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.sweep/1");
+    mt_json_document(&json, out, "memtrace.sweep/1", false);
     mt_json_simulated(&json, sweep->card, sweep->devices, sweep->memory_bytes);
     if (sweep->world) {
         const struct mt_sweep_run *worst = mt_sweep_worst(sweep);
