@@ -215,12 +215,8 @@ static enum mt_status find_bfc(struct mt_policy *policy, const struct mt_policy_
 }
 
 static const struct mt_heap_rules rules = {
-    .size_bytes = sizeof(struct mt_policy),
-    .options = options,
-    .option_count = MT_ARRAY_LEN(options),
+    MT_HEAP_RULES(options, init, find_bfc),
     .own_addresses = true,
-    .init = init,
-    .find = find_bfc,
 };
 
 const struct mt_policy_ops mt_policy_bfc = {
@@ -273,11 +269,7 @@ static enum mt_status find_ort(struct mt_policy *policy, const struct mt_policy_
 }
 
 static const struct mt_heap_rules rules_ort = {
-    .size_bytes = sizeof(struct mt_policy),
-    .options = options_ort,
-    .option_count = MT_ARRAY_LEN(options_ort),
-    .init = init_ort,
-    .find = find_ort,
+    MT_HEAP_RULES(options_ort, init_ort, find_ort),
 };
 
 const struct mt_policy_ops mt_policy_ort = {

@@ -519,12 +519,8 @@ static bool is_sound(const struct mt_policy *self, const char **why)
 }
 
 static const struct mt_heap_rules rules = {
-    .size_bytes = sizeof(struct mt_policy),
-    .options = options,
-    .option_count = MT_ARRAY_LEN(options),
+    MT_HEAP_RULES(options, init, find),
     .key = oldest_best_fit,
-    .init = init,
-    .find = find,
 };
 
 const struct mt_policy_ops mt_policy_cuda_async = {

@@ -41,11 +41,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 }
 
 static const struct mt_heap_rules rules = {
-    .size_bytes = sizeof(struct mt_policy),
-    .options = options,
-    .option_count = MT_ARRAY_LEN(options),
-    .init = init,
-    .find = find,
+    MT_HEAP_RULES(options, init, find),
 };
 
 const struct mt_policy_ops mt_policy_cupy = {

@@ -117,13 +117,9 @@ static enum mt_status find(struct mt_policy *self, choice choose,
         return find(self, id, request, share);                                                     \
     }                                                                                              \
     static const struct mt_heap_rules id##_rules = {                                               \
-        .size_bytes = sizeof(struct mt_policy),                                                    \
-        .options = options,                                                                        \
-        .option_count = MT_ARRAY_LEN(options),                                                     \
+        MT_HEAP_RULES(options, init, find_##id),                                                   \
         .has_one_free_list = true,                                                                 \
         .key = order,                                                                              \
-        .init = init,                                                                              \
-        .find = find_##id,                                                                         \
     };                                                                                             \
     const struct mt_policy_ops mt_policy_##id = {                                                  \
         .name = policy_name,                                                                       \

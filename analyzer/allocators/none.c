@@ -37,12 +37,8 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 }
 
 static const struct mt_heap_rules rules = {
-    .size_bytes = sizeof(struct mt_policy),
-    .options = options,
-    .option_count = MT_ARRAY_LEN(options),
+    MT_HEAP_RULES(options, init, find),
     .own_addresses = true,
-    .init = init,
-    .find = find,
 };
 
 const struct mt_policy_ops mt_policy_none = {
