@@ -10,119 +10,6 @@
 #include "pytorch_pools.h"
 #include "util.h"
 
-/* Blocks at a given address (policy.h, `place`). */
-
-/* Searches by address examine at most a fixed share of the blocks. */
-enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
-
-static bool holds(const struct mt_block *block, const struct mt_policy_request *request)
-{
-    uint64_t offset = request->addr - block->addr;
-
-    return block->state == MT_BLOCK_FREE && request->addr >= block->addr &&
-           offset % MT_PYTORCH_MIN_BLOCK == 0 && offset < block->size_bytes &&
-           request->block_bytes <= block->size_bytes - offset;
-}
-
-static bool may_look(const struct mt_pytorch *self)
-{
-    return self->place_looks < FREE_LOOKS + LOOKS_PER_ALLOC * self->counters.allocations;
-}
-
-/* Returns the free block of a pool and stream that contains the request, or MT_NO_BLOCK. */
-static uint32_t find_holder(struct mt_pytorch *self, const struct mt_pytorch_free_list *free_list,
-                            const struct mt_policy_request *request)
-{
-    struct mt_free_cursor at = mt_free_set_find(&free_list->free, request->block_bytes, 0);
-
-    for (; at.entry && may_look(self); at = mt_free_set_next(&free_list->free, at)) {
-        self->place_looks++;
-        if (holds(&self->store.blocks[at.entry->block], request))
-            return at.entry->block;
-    }
-    return MT_NO_BLOCK;
-}
-
-/* The same in the small or the large pool of the owner. */
-static enum mt_status find(struct mt_pytorch *self, const struct mt_policy_request *request,
-                           uint32_t *block)
-{
-    *block = self->place_hint;
-    if (*block < self->store.count && holds(&self->store.blocks[*block], request) &&
-        self->store.blocks[*block].pool / 2 == request->pool &&
-        self->store.blocks[*block].stream == request->stream)
-        return MT_OK;
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct mt_pytorch_free_list *free_list =
-            mt_pytorch_free_list(self, 2u * request->pool + i, request->stream);
-        *block = find_holder(self, free_list, request);
-        if (*block != MT_NO_BLOCK)
-            return MT_OK;
-    }
-    return may_look(self) ? MT_ERR_FORMAT : MT_ERR_UNSUPPORTED;
-}
-
-/* Leaves the request's part in *id, in no set; files the parts to its left and right. */
-static void cut_out(struct mt_pytorch *self, const struct mt_policy_request *request, uint32_t *id)
-{
-    uint32_t left = *id, right = MT_NO_BLOCK;
-    uint64_t below = request->addr - self->store.blocks[left].addr;
-
-    mt_pytorch_remove(self, left);
-    if (below) {
-        mt_block_split(&self->store, left, below, id);
-        mt_pytorch_note_split(self, left);
-        mt_pytorch_insert(self, left);
-    }
-    if (self->store.blocks[*id].size_bytes > request->block_bytes) {
-        mt_block_split(&self->store, *id, request->block_bytes, &right);
-        mt_pytorch_note_split(self, *id);
-        mt_pytorch_insert(self, right);
-    }
-    self->place_hint = right;
-}
-
-/* Cuts [request->addr, + request->block_bytes) out of the free block that contains it, regardless
- * of the rules for splitting. O(free blocks of the pool and stream); for tiles in ascending order
- * only the first one searches. */
-static enum mt_status pytorch_place(struct mt_pytorch *self,
-                                    const struct mt_policy_request *request, uint32_t *id)
-{
-    if (request->block_bytes % MT_PYTORCH_MIN_BLOCK)
-        return MT_ERR_FORMAT;
-    enum mt_status status = find(self, request, id);
-    if (status != MT_OK)
-        return status;
-    bool was_split = mt_block_is_split(&self->store.blocks[*id]);
-    uint64_t whole = self->store.blocks[*id].size_bytes;
-    cut_out(self, request, id);
-    struct mt_block *block = &self->store.blocks[*id];
-    MT_ASSERT(block->addr == request->addr && block->size_bytes == request->block_bytes);
-    block->state = MT_BLOCK_ALLOCATED;
-    block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
-    mt_block_store_count_alloc(&self->counters, block, whole - block->size_bytes, was_split);
-    return MT_OK;
-}
-
-static bool is_mapped(const struct mt_pytorch *self, uint32_t id)
-{
-    return id != MT_NO_BLOCK && self->store.blocks[id].state != MT_BLOCK_UNMAPPED;
-}
-
-/* Whether [request->addr, + request->block_bytes) is a whole segment (for an expandable one, all
- * that is mapped), and free. O(free blocks of the pool and stream). */
-static bool pytorch_is_idle_segment(struct mt_pytorch *self,
-                                    const struct mt_policy_request *request)
-{
-    uint32_t id;
-
-    if (!request->block_bytes || find(self, request, &id) != MT_OK)
-        return false;
-    const struct mt_block *block = &self->store.blocks[id];
-    return block->addr == request->addr && block->size_bytes == request->block_bytes &&
-           !is_mapped(self, block->previous) && !is_mapped(self, block->next);
-}
-
 /* No real program requests more; keeps sums of sizes far from overflow for any trace. */
 static const uint64_t MAX_REQUEST = (uint64_t)1 << 48;
 
@@ -467,7 +354,7 @@ static enum mt_status place_by_rules(struct mt_pytorch *self,
         return MT_ERR_FORMAT;
     struct mt_pytorch_search search = search_for(self, request);
     whole.block_bytes = search.size_bytes;
-    enum mt_status status = find(self, &whole, id);
+    enum mt_status status = mt_pytorch_find_place(self, &whole, id);
     if (status != MT_OK)
         return status;
     if (self->store.blocks[*id].addr != request->addr ||
@@ -482,7 +369,7 @@ static enum mt_status place(struct mt_policy *policy, const struct mt_policy_req
                             struct mt_policy_block *out)
 {
     uint32_t id;
-    enum mt_status status = request->block_bytes ? pytorch_place(&policy->pytorch, request, &id)
+    enum mt_status status = request->block_bytes ? mt_pytorch_place(&policy->pytorch, request, &id)
                                                  : place_by_rules(&policy->pytorch, request, &id);
 
     if (status == MT_OK)
@@ -492,7 +379,7 @@ static enum mt_status place(struct mt_policy *policy, const struct mt_policy_req
 
 static bool is_idle_segment(struct mt_policy *policy, const struct mt_policy_request *request)
 {
-    return pytorch_is_idle_segment(&policy->pytorch, request);
+    return mt_pytorch_is_idle_segment(&policy->pytorch, request);
 }
 
 static bool would_release(struct mt_policy *policy, const struct mt_policy_request *request)

@@ -443,11 +443,9 @@ void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
 
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size)
 {
-    unsigned power;
-
     if (size < MT_PYTORCH_MIN_BLOCK)
         return MT_PYTORCH_MIN_BLOCK;
-    power = mt_log2_floor(size);
+    unsigned power = mt_log2_floor(size);
     uint64_t divisions = config->divisions[power < 20 ? 0 : mt_min_u64(power - 20, 15)];
     if (divisions <= 1 || size / MT_PYTORCH_MIN_BLOCK < divisions ||
         size == MT_PYTORCH_MIN_BLOCK * divisions)

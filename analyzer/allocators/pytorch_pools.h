@@ -6,6 +6,7 @@
 
 #include "block_store.h"
 #include "device_model.h"
+#include "policy.h"
 #include "pytorch_config.h"
 
 /* Free blocks of one stream in one pool. */
@@ -39,7 +40,7 @@ struct mt_pytorch {
     struct mt_counters counters;
     bool restoring;        /* state is being restored: no block is in a set yet */
     uint32_t restore_hint; /* free remainder of the last restored block */
-    uint32_t place_hint;   /* the same for the last placed block (pytorch.c) */
+    uint32_t place_hint;   /* the same for the last placed block (pytorch_restore.c) */
     uint64_t place_looks;  /* blocks examined by searches for a place */
     uint32_t *scratch;     /* handles collected before a pool changes */
     size_t scratch_count, scratch_capacity;
@@ -122,5 +123,19 @@ void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *
 enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt_event *event,
                                         uint32_t *handle) MT_MUST_USE;
 void mt_pytorch_restored(struct mt_pytorch *self);
+
+/* Finds the free block in the small or the large pool of the owner that contains [request->addr, +
+ * request->block_bytes) (policy.h, `place`). O(free blocks of the pool and stream); for tiles in
+ * ascending order only the first one searches. */
+enum mt_status mt_pytorch_find_place(struct mt_pytorch *self,
+                                     const struct mt_policy_request *request,
+                                     uint32_t *block) MT_MUST_USE;
+
+/* Cuts this range out of that block, regardless of the rules for splitting. */
+enum mt_status mt_pytorch_place(struct mt_pytorch *self, const struct mt_policy_request *request,
+                                uint32_t *id) MT_MUST_USE;
+
+/* Whether this range is a whole segment (for an expandable one, all that is mapped), and free. */
+bool mt_pytorch_is_idle_segment(struct mt_pytorch *self, const struct mt_policy_request *request);
 
 #endif

@@ -1,5 +1,5 @@
-/* State of a trace that starts in the middle: segments and blocks are put at their recorded places,
- * and all remaining space is free. */
+/* Segments and blocks at recorded places. For a trace that starts in the middle, all remaining
+ * space is free. */
 #include "process_memory.h"
 #include "pytorch_pools.h"
 
@@ -190,4 +190,109 @@ void mt_pytorch_restored(struct mt_pytorch *self)
         mt_pytorch_insert(self, id);
     }
     mt_counters_restart(&self->counters);
+}
+
+/* Blocks at a given address (policy.h, `place`). */
+
+/* Searches by address examine at most a fixed share of the blocks. */
+enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
+
+static bool holds(const struct mt_block *block, const struct mt_policy_request *request)
+{
+    uint64_t offset = request->addr - block->addr;
+
+    return block->state == MT_BLOCK_FREE && request->addr >= block->addr &&
+           offset % MT_PYTORCH_MIN_BLOCK == 0 && offset < block->size_bytes &&
+           request->block_bytes <= block->size_bytes - offset;
+}
+
+static bool may_look(const struct mt_pytorch *self)
+{
+    return self->place_looks < FREE_LOOKS + LOOKS_PER_ALLOC * self->counters.allocations;
+}
+
+/* Returns the free block of a pool and stream that contains the request, or MT_NO_BLOCK. */
+static uint32_t find_holder(struct mt_pytorch *self, const struct mt_pytorch_free_list *free_list,
+                            const struct mt_policy_request *request)
+{
+    for (struct mt_free_cursor at = mt_free_set_find(&free_list->free, request->block_bytes, 0);
+         at.entry && may_look(self); at = mt_free_set_next(&free_list->free, at)) {
+        self->place_looks++;
+        if (holds(&self->store.blocks[at.entry->block], request))
+            return at.entry->block;
+    }
+    return MT_NO_BLOCK;
+}
+
+enum mt_status mt_pytorch_find_place(struct mt_pytorch *self,
+                                     const struct mt_policy_request *request, uint32_t *block)
+{
+    *block = self->place_hint;
+    if (*block < self->store.count && holds(&self->store.blocks[*block], request) &&
+        self->store.blocks[*block].pool / 2 == request->pool &&
+        self->store.blocks[*block].stream == request->stream)
+        return MT_OK;
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct mt_pytorch_free_list *free_list =
+            mt_pytorch_free_list(self, 2u * request->pool + i, request->stream);
+        *block = find_holder(self, free_list, request);
+        if (*block != MT_NO_BLOCK)
+            return MT_OK;
+    }
+    return may_look(self) ? MT_ERR_FORMAT : MT_ERR_UNSUPPORTED;
+}
+
+/* Leaves the request's part in *id, in no set; files the parts to its left and right. */
+static void cut_out(struct mt_pytorch *self, const struct mt_policy_request *request, uint32_t *id)
+{
+    uint32_t left = *id, right = MT_NO_BLOCK;
+    uint64_t below = request->addr - self->store.blocks[left].addr;
+
+    mt_pytorch_remove(self, left);
+    if (below) {
+        mt_block_split(&self->store, left, below, id);
+        mt_pytorch_note_split(self, left);
+        mt_pytorch_insert(self, left);
+    }
+    if (self->store.blocks[*id].size_bytes > request->block_bytes) {
+        mt_block_split(&self->store, *id, request->block_bytes, &right);
+        mt_pytorch_note_split(self, *id);
+        mt_pytorch_insert(self, right);
+    }
+    self->place_hint = right;
+}
+
+enum mt_status mt_pytorch_place(struct mt_pytorch *self, const struct mt_policy_request *request,
+                                uint32_t *id)
+{
+    if (request->block_bytes % MT_PYTORCH_MIN_BLOCK)
+        return MT_ERR_FORMAT;
+    enum mt_status status = mt_pytorch_find_place(self, request, id);
+    if (status != MT_OK)
+        return status;
+    bool was_split = mt_block_is_split(&self->store.blocks[*id]);
+    uint64_t whole = self->store.blocks[*id].size_bytes;
+    cut_out(self, request, id);
+    struct mt_block *block = &self->store.blocks[*id];
+    MT_ASSERT(block->addr == request->addr && block->size_bytes == request->block_bytes);
+    block->state = MT_BLOCK_ALLOCATED;
+    block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
+    mt_block_store_count_alloc(&self->counters, block, whole - block->size_bytes, was_split);
+    return MT_OK;
+}
+
+static bool is_mapped(const struct mt_pytorch *self, uint32_t id)
+{
+    return id != MT_NO_BLOCK && self->store.blocks[id].state != MT_BLOCK_UNMAPPED;
+}
+
+bool mt_pytorch_is_idle_segment(struct mt_pytorch *self, const struct mt_policy_request *request)
+{
+    uint32_t id;
+
+    if (!request->block_bytes || mt_pytorch_find_place(self, request, &id) != MT_OK)
+        return false;
+    const struct mt_block *block = &self->store.blocks[id];
+    return block->addr == request->addr && block->size_bytes == request->block_bytes &&
+           !is_mapped(self, block->previous) && !is_mapped(self, block->next);
 }
