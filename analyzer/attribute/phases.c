@@ -25,11 +25,6 @@ void mt_phases_init(struct mt_phases *phases, struct mt_arena *arena,
     phases->limit = MT_PHASES_MAX;
 }
 
-void mt_phases_stop(struct mt_phases *phases)
-{
-    phases->limit = phases->count;
-}
-
 void mt_phases_release(struct mt_phases *phases)
 {
     free(phases->phases);

@@ -83,7 +83,10 @@ void mt_phases_init(struct mt_phases *phases, struct mt_arena *arena,
 void mt_phases_release(struct mt_phases *phases);
 
 /* Adds no further instances. */
-void mt_phases_stop(struct mt_phases *phases);
+static inline void mt_phases_stop(struct mt_phases *phases)
+{
+    phases->limit = phases->count;
+}
 
 /* Begins a range. *phase becomes the new instance, or MT_NO_PHASE if it is beyond the limits, or if
  * the surrounding range represents it: that one has the same name, or both are XLA's. */

@@ -189,12 +189,17 @@ const char *mt_card_cuda_name(enum mt_card_cuda cuda)
     return names[cuda];
 }
 
+/* Whether it is an arena in host memory, which involves no card and no CUDA. */
+static bool is_host_memory(const struct mt_device_report *device)
+{
+    return device->name && !strcmp(device->name, MT_HOST_MEMORY);
+}
+
 bool mt_card_use_of(const struct mt_report *report, const struct mt_device_report *device,
                     struct mt_card_use *use)
 {
     *use = (struct mt_card_use){0};
-    if (mt_is_host_memory(device) || mt_lacks_requests(device) ||
-        (report->what_if && !device->need))
+    if (is_host_memory(device) || mt_lacks_requests(device) || (report->what_if && !device->need))
         return false;
     if (mt_fatal_oom(device) && mt_card_exceeds_all(mt_fatal_oom(device)->request_bytes))
         return false; /* the size of the request is wrong */

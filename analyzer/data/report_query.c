@@ -123,7 +123,7 @@ uint64_t mt_most_limit_bytes(const struct mt_replay_result *replay)
     return replay->limit_inferred ? replay->limit_high_bytes - 1 : replay->limit_bytes;
 }
 
-const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes)
+static const char *range_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes)
 {
     const uint64_t most_whole_bytes = most_bytes / MT_MIB * MT_MIB;
     char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
@@ -137,7 +137,7 @@ const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, ui
 
 const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes)
 {
-    const char *range = mt_limit_range_text(arena, least_bytes, most_bytes);
+    const char *range = range_text(arena, least_bytes, most_bytes);
 
     return mt_arena_printf(arena, "the limit was %s", range);
 }
@@ -302,11 +302,6 @@ const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint
         if (report->drivers[i].device == device)
             return &report->drivers[i];
     return NULL;
-}
-
-bool mt_is_host_memory(const struct mt_device_report *device)
-{
-    return device->name && !strcmp(device->name, MT_HOST_MEMORY);
 }
 
 struct mt_role_origins mt_role_origins_of(const struct mt_report *report,

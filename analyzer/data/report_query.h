@@ -14,11 +14,8 @@ bool mt_limit_is_known(const struct mt_replay_result *replay);
 uint64_t mt_least_limit_bytes(const struct mt_replay_result *replay);
 uint64_t mt_most_limit_bytes(const struct mt_replay_result *replay);
 
-/* Returns "1,200 MiB" or "1,690 MiB to 1,713 MiB": the whole numbers of MiB in [least, most]. The
- * text is in the arena. */
-const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
-
-/* The same as a clause: "the limit was 1,690 MiB to 1,713 MiB". */
+/* Returns "the limit was 1,200 MiB", or "1,690 MiB to 1,713 MiB": the whole numbers of MiB in
+ * [least, most]. The text is in the arena. */
 const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
 
 /* The same for the answer after an out-of-memory error. If only the device bounds the limit: "the
@@ -31,9 +28,6 @@ const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_
 /* "8.06 GiB", or "about 8.06 GiB" if the run may request other memory than it did. */
 #define MT_NEED_TEXT (MT_UNITS_TEXT + sizeof "about ")
 const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need);
-
-/* Whether it is an arena in host memory, which involves no card and no CUDA. */
-bool mt_is_host_memory(const struct mt_device_report *device);
 
 /* How the roles at the allocated peak are known, in bytes; they sum to the peak. Recorded: the
  * program or its framework said so. Inferred: from where blocks were allocated, used and freed.

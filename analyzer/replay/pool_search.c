@@ -125,17 +125,15 @@ static bool can_go(const struct pool_walk *walk, const struct mt_block *block,
 static void pool_note_idle(struct pool_walk *walk, struct pool_lane *lane)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
-    uint32_t i;
 
     lane->is_flush = true;
     lane->idle_count = 0;
     walk->looks += store->count;
-    for (i = 0; i < store->count; i++) {
+    for (uint32_t i = 0; i < store->count; i++) {
         const struct mt_block *block = &store->blocks[i];
-        uint32_t id;
         if (block->state != MT_BLOCK_FREE)
             continue;
-        id = pool_instance_at(walk, lane, block->addr);
+        uint32_t id = pool_instance_at(walk, lane, block->addr);
         if (id != MT_NO_INSTANCE && can_go(walk, block, &walk->evidence->instances[id]))
             pool_push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
     }
@@ -145,11 +143,9 @@ static void pool_note_idle(struct pool_walk *walk, struct pool_lane *lane)
  * that were released. */
 static void compare_flushed(struct pool_walk *walk, struct pool_lane *lane, uint32_t stayed)
 {
-    size_t i;
-
     pool_set_kept(walk, stayed, lane->gone[0]);
     walk->looks += lane->gone_count;
-    for (i = 0; !walk->evidence->gave_up && i < lane->gone_count; i++)
+    for (size_t i = 0; !walk->evidence->gave_up && i < lane->gone_count; i++)
         pool_set_unequal(walk, stayed, lane->gone[i]);
 }
 
@@ -177,11 +173,10 @@ static bool is_in_order(const struct pool_walk *walk, const struct mt_pool_insta
 static void compare_order(struct pool_walk *walk, struct pool_lane *lane)
 {
     const struct mt_pool_instance *instances = walk->evidence->instances;
-    size_t i, k;
 
-    for (i = 0; i < lane->gone_count; i++) {
+    for (size_t i = 0; i < lane->gone_count; i++) {
         walk->looks += i;
-        for (k = 0; !walk->evidence->gave_up && k < i; k++)
+        for (size_t k = 0; !walk->evidence->gave_up && k < i; k++)
             if (!is_in_order(walk, &instances[lane->gone[k]], &instances[lane->gone[i]]))
                 pool_set_unequal(walk, lane->gone[k], lane->gone[i]);
     }
@@ -190,9 +185,7 @@ static void compare_order(struct pool_walk *walk, struct pool_lane *lane)
 /* Ends the group of segment events. */
 static void pool_end_group(struct pool_walk *walk, struct pool_lane *lane)
 {
-    size_t i;
-
-    for (i = 0; !walk->evidence->gave_up && i < lane->idle_count && lane->gone_count; i++)
+    for (size_t i = 0; !walk->evidence->gave_up && i < lane->idle_count && lane->gone_count; i++)
         if (walk->evidence->instances[lane->idle[i]].group != walk->group)
             compare_flushed(walk, lane, lane->idle[i]);
     if (lane->is_flush)
@@ -219,9 +212,8 @@ static void tell_reservations_apart(struct pool_walk *walk, const struct pool_la
                                     uint32_t id)
 {
     const struct mt_pool_instance *self = &walk->evidence->instances[id];
-    size_t i;
 
-    for (i = 0; i < lane->alive_count; i++) {
+    for (size_t i = 0; i < lane->alive_count; i++) {
         const struct mt_pool_instance *other = &walk->evidence->instances[lane->alive[i]];
         if (lane->alive[i] != id && other->expandable && other->stream == self->stream &&
             other->is_small == self->is_small)
@@ -260,11 +252,10 @@ static uint32_t reservation_of(const struct pool_walk *walk, const struct pool_l
                                const struct mt_event *event)
 {
     size_t above = pool_place_above(walk, lane, event->addr);
-    const struct mt_pool_instance *below;
 
     if (!above)
         return MT_NO_INSTANCE;
-    below = &walk->evidence->instances[lane->alive[above - 1]];
+    const struct mt_pool_instance *below = &walk->evidence->instances[lane->alive[above - 1]];
     return below->expandable && below->stream == event->stream &&
                    below->is_small == is_small_segment(event) && event->addr <= below->end
                ? lane->alive[above - 1]
@@ -274,12 +265,10 @@ static uint32_t reservation_of(const struct pool_walk *walk, const struct pool_l
 static void add_memory(struct pool_walk *walk, struct pool_lane *lane, const struct mt_event *event,
                        uint32_t *id)
 {
-    struct mt_pool_instance *instance;
-
     *id = event->kind == MT_EVENT_SEGMENT_MAP ? reservation_of(walk, lane, event) : MT_NO_INSTANCE;
     if (*id == MT_NO_INSTANCE)
         new_instance(walk, lane, event, id);
-    instance = &walk->evidence->instances[*id];
+    struct mt_pool_instance *instance = &walk->evidence->instances[*id];
     instance->end = mt_max_u64(instance->end, event->addr + event->size_bytes);
     instance->mapped_bytes += event->size_bytes;
     lane->grew = true;
@@ -338,20 +327,17 @@ static void compare_all(struct pool_walk *walk, const struct pool_lane *lane,
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
     const struct mt_pool_instance *here = &walk->evidence->instances[landing->instance];
-    uint32_t i;
 
     walk->looks += store->count;
-    for (i = 0; i < store->count; i++) {
+    for (uint32_t i = 0; i < store->count; i++) {
         const struct mt_block *block = &store->blocks[i];
-        const struct mt_pool_instance *there;
-        uint32_t other;
         if (block->state != MT_BLOCK_FREE || block->size_bytes < landing->wanted_bytes ||
             i == landing->rest || says_nothing(walk, landing, block))
             continue;
-        other = pool_instance_at(walk, lane, block->addr);
+        uint32_t other = pool_instance_at(walk, lane, block->addr);
         if (other == MT_NO_INSTANCE || other == landing->instance)
             continue;
-        there = &walk->evidence->instances[other];
+        const struct mt_pool_instance *there = &walk->evidence->instances[other];
         if (there->stream == here->stream && there->is_small == here->is_small &&
             there->expandable == here->expandable)
             pool_set_unequal(walk, landing->instance, other);
@@ -364,7 +350,6 @@ static void observe_request(struct pool_walk *walk, struct pool_lane *lane,
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
     const struct mt_live *live = mt_live_find(&lane->lane.live, event->addr);
     struct landing landing = {0};
-    const struct mt_block *block;
 
     if (lane->last != MT_NO_INSTANCE && lane->last != id)
         mt_pool_pairs_add(&walk->evidence->turns, lane->last, id);
@@ -372,7 +357,7 @@ static void observe_request(struct pool_walk *walk, struct pool_lane *lane,
     walk->evidence->instances[id].last_alloc_seq = event->seq;
     if (!live || live->handle == MT_LIVE_NO_HANDLE)
         return;
-    block = &store->blocks[live->handle];
+    const struct mt_block *block = &store->blocks[live->handle];
     landing.instance = id;
     landing.rest = block->next;
     landing.wanted_bytes = mt_pytorch_round_size(&walk->config, event->size_bytes);
@@ -461,7 +446,6 @@ static enum mt_status walk_event(struct pool_walk *walk, struct pool_lane *lane,
     static const struct mt_counters nothing;
     struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION, 0, false};
     enum mt_status status = MT_OK;
-    uint32_t id;
 
     if (mt_event_is_segment(event)) {
         walk_segment(walk, lane, event);
@@ -479,7 +463,7 @@ static enum mt_status walk_event(struct pool_walk *walk, struct pool_lane *lane,
         status = mt_lane_free(&lane->lane, event, &view);
     if (status != MT_OK)
         return status;
-    id = event->addr ? pool_instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
+    uint32_t id = event->addr ? pool_instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
     remember_event(walk, event, id);
     if (event->kind == MT_EVENT_ALLOC && id != MT_NO_INSTANCE && !(event->flags & MT_EVENT_INITIAL))
         observe_request(walk, lane, event, id);
@@ -491,9 +475,8 @@ static enum mt_status walk_batch(struct pool_walk *walk, const struct mt_event_b
                                  struct mt_error *error)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
-    for (i = 0; status == MT_OK && !walk->evidence->gave_up && i < batch->count; i++) {
+    for (size_t i = 0; status == MT_OK && !walk->evidence->gave_up && i < batch->count; i++) {
         const struct mt_event *event = &batch->events[i];
         if (event->device >= MT_MAX_DEVICES ||
             (!mt_event_is_memory(event) && event->kind != MT_EVENT_EMPTY_CACHE))
@@ -511,11 +494,9 @@ static enum mt_status walk_batch(struct pool_walk *walk, const struct mt_event_b
 /* Segments that exist at the end have the pool named by the snapshot. */
 static void finish(struct pool_walk *walk)
 {
-    size_t i, k;
-
-    for (i = 0; i < MT_MAX_DEVICES; i++) {
+    for (size_t i = 0; i < MT_MAX_DEVICES; i++) {
         struct pool_lane *lane = walk->lanes[i];
-        for (k = 0; lane && k < lane->alive_count; k++)
+        for (size_t k = 0; lane && k < lane->alive_count; k++)
             walk->evidence->instances[lane->alive[k]].is_known = true;
         if (lane)
             pool_end_group(walk, lane);
@@ -528,7 +509,6 @@ enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool
     struct pool_walk walk = {.source = source, .evidence = evidence, .group = 1};
     struct mt_event_batch batch;
     enum mt_status status = MT_OK;
-    size_t i;
 
     memset(evidence, 0, sizeof *evidence);
     if (mt_pytorch_config_recorded(&source->header, &walk.config, NULL) != MT_OK)
@@ -540,7 +520,7 @@ enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool
         finish(&walk);
         status = MT_OK;
     }
-    for (i = 0; i < MT_MAX_DEVICES; i++)
+    for (size_t i = 0; i < MT_MAX_DEVICES; i++)
         close_lane(walk.lanes[i]);
     return status;
 }
@@ -548,22 +528,16 @@ enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool
 /* Number of trials, and of events examined after the first difference: the cause is close to it. */
 enum { MAX_TRIALS = 24, NEAR_EVENTS = 64 };
 
-bool mt_pool_reach_is_further(struct mt_pool_reach a, struct mt_pool_reach b)
-{
-    return a.event > b.event || (a.event == b.event && a.exact > b.exact);
-}
-
 /* Rotates a part, or all, and back if the agreement does not extend. */
 static enum mt_status try_turned(const struct mt_pool_trial *trial, struct mt_lost_pools *pools,
                                  uint32_t part, struct mt_pool_reach *best, struct mt_error *error)
 {
-    uint16_t ways = mt_lost_pools_ways(pools, part), way;
+    uint16_t ways = mt_lost_pools_ways(pools, part);
     struct mt_pool_reach reach;
 
-    for (way = 1; way < ways; way++) {
-        enum mt_status status;
+    for (uint16_t way = 1; way < ways; way++) {
         mt_lost_pools_turn(pools, part);
-        status = trial->run(trial->context, pools, &reach, error);
+        enum mt_status status = trial->run(trial->context, pools, &reach, error);
         if (status != MT_OK)
             return status;
         if (mt_pool_reach_is_further(reach, *best)) {
@@ -580,17 +554,16 @@ static enum mt_status improve_pools(const struct mt_pool_trial *trial, struct mt
                                     struct mt_pool_reach *best, struct mt_error *error)
 {
     enum mt_status status = MT_OK;
-    uint32_t part, last = MT_NO_PART;
-    uint64_t seq;
+    uint32_t last = MT_NO_PART;
     int trials = 0;
 
     if (best->event != UINT64_MAX)
         status = try_turned(trial, pools, MT_NO_PART, best, error);
-    for (seq = best->event; status == MT_OK && best->event != UINT64_MAX && trials < MAX_TRIALS &&
-                            seq < best->event + NEAR_EVENTS;
+    for (uint64_t seq = best->event; status == MT_OK && best->event != UINT64_MAX &&
+                                     trials < MAX_TRIALS && seq < best->event + NEAR_EVENTS;
          seq++) {
         struct mt_pool_reach before = *best;
-        part = mt_lost_pools_part_at(pools, seq);
+        uint32_t part = mt_lost_pools_part_at(pools, seq);
         if (part == MT_NO_PART || part == last)
             continue;
         last = part;
@@ -606,12 +579,10 @@ enum mt_status mt_pool_search(struct mt_source *source, const struct mt_pool_tri
                               struct mt_pool_evidence *evidence, struct mt_lost_pools *pools,
                               struct mt_pool_reach *best, struct mt_error *error)
 {
-    enum mt_status status;
-
     memset(evidence, 0, sizeof *evidence);
     memset(pools, 0, sizeof *pools);
     *best = (struct mt_pool_reach){0, 0};
-    status = mt_source_rewind(source, error);
+    enum mt_status status = mt_source_rewind(source, error);
     if (status == MT_OK)
         status = mt_pool_evidence_collect(source, evidence, error);
     if (status != MT_OK || evidence->gave_up || evidence->unequal.count + evidence->kept.count == 0)

@@ -13,7 +13,10 @@ struct mt_pool_reach {
     uint64_t exact;
 };
 
-bool mt_pool_reach_is_further(struct mt_pool_reach a, struct mt_pool_reach b);
+static inline bool mt_pool_reach_is_further(struct mt_pool_reach a, struct mt_pool_reach b)
+{
+    return a.event > b.event || (a.event == b.event && a.exact > b.exact);
+}
 
 /* A replay of the whole trace with these pools. */
 struct mt_pool_trial {

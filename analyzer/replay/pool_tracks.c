@@ -44,9 +44,7 @@ static const uint32_t ALIVE = UINT32_MAX;
 
 void mt_pool_tracks_release(struct mt_pool_tracks *tracks)
 {
-    uint32_t i;
-
-    for (i = 0; i < tracks->pool_count; i++)
+    for (uint32_t i = 0; i < tracks->pool_count; i++)
         free(tracks->pools[i].sinces);
     free(tracks->pools);
     free(tracks->blocks);
@@ -57,16 +55,6 @@ void mt_pool_tracks_release(struct mt_pool_tracks *tracks)
     mt_map_release(&tracks->bases);
     mt_map_release(&tracks->ends);
     memset(tracks, 0, sizeof *tracks);
-}
-
-uint64_t mt_pool_hash_with(uint64_t hash, uint64_t addr)
-{
-    return hash + mt_hash_u64(addr);
-}
-
-uint64_t mt_pool_hash_without(uint64_t hash, uint64_t addr)
-{
-    return hash - mt_hash_u64(addr);
 }
 
 static uint64_t state_key(uint16_t pool, uint64_t hash)
@@ -113,13 +101,13 @@ static void drop_since(struct mt_pool_track *pool, uint32_t since)
 /* Removes the segment at an index of the list from all tables. */
 static void drop_segment(struct mt_pool_tracks *tracks, uint32_t place)
 {
-    struct mt_segment_track gone = tracks->segments[place], *last;
+    struct mt_segment_track gone = tracks->segments[place];
 
     mt_map_take(&tracks->bases, gone.base);
     if (gone.expandable)
         mt_map_take(&tracks->ends, gone.base + gone.size_bytes);
     drop_since(&tracks->pools[gone.pool], gone.since);
-    last = &tracks->segments[--tracks->segment_count];
+    struct mt_segment_track *last = &tracks->segments[--tracks->segment_count];
     if (place == tracks->segment_count)
         return;
     tracks->segments[place] = *last;
@@ -153,14 +141,14 @@ static void add_segment(struct mt_pool_tracks *tracks, struct mt_segment_track s
 /* Joins a mapped range with the ranges of its pool that it touches. */
 static void join_ranges(struct mt_pool_tracks *tracks, struct mt_segment_track *range)
 {
-    uint32_t below = mt_map_get(&tracks->ends, range->base), above;
+    uint32_t below = mt_map_get(&tracks->ends, range->base);
 
     if (below != MT_MAP_NONE && tracks->segments[below].pool == range->pool) {
         range->base = tracks->segments[below].base;
         range->size_bytes += tracks->segments[below].size_bytes;
         drop_segment(tracks, below);
     }
-    above = mt_map_get(&tracks->bases, range->base + range->size_bytes);
+    uint32_t above = mt_map_get(&tracks->bases, range->base + range->size_bytes);
     if (above != MT_MAP_NONE && tracks->segments[above].pool == range->pool &&
         tracks->segments[above].expandable) {
         range->size_bytes += tracks->segments[above].size_bytes;
@@ -191,12 +179,12 @@ void mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struct mt_event
 /* Forgets all dead blocks and all moments. */
 static void forget_dead(struct mt_pool_tracks *tracks)
 {
-    uint32_t i, kept = 0;
+    uint32_t kept = 0;
 
     mt_map_release(&tracks->newest);
     mt_map_release(&tracks->states);
     tracks->first_moment = tracks->now + 1;
-    for (i = 0; i < tracks->block_count; i++) {
+    for (uint32_t i = 0; i < tracks->block_count; i++) {
         if (tracks->blocks[i].until != ALIVE)
             continue;
         tracks->blocks[kept] = tracks->blocks[i];
@@ -235,13 +223,11 @@ static void set_state(struct mt_pool_tracks *tracks, uint16_t pool)
 void mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr)
 {
     uint32_t id = mt_map_get(&tracks->newest, addr);
-    struct mt_block_track *block;
-    struct mt_pool_track *pool;
 
     if (id == MT_MAP_NONE || tracks->blocks[id].until != ALIVE)
         return;
-    block = &tracks->blocks[id];
-    pool = &tracks->pools[block->pool];
+    struct mt_block_track *block = &tracks->blocks[id];
+    struct mt_pool_track *pool = &tracks->pools[block->pool];
     MT_ASSERT(pool->live > 0);
     pool->live--;
     pool->hash = mt_pool_hash_without(pool->hash, addr);
@@ -282,9 +268,7 @@ uint32_t mt_pool_tracks_earlier(const struct mt_pool_tracks *tracks, uint32_t mo
 const struct mt_block_track *mt_pool_tracks_back(const struct mt_pool_tracks *tracks, uint32_t *id,
                                                  uint32_t moment)
 {
-    uint32_t steps;
-
-    for (steps = 0; *id != MT_NO_TRACK && steps < MAX_STEPS_BACK; steps++) {
+    for (uint32_t steps = 0; *id != MT_NO_TRACK && steps < MAX_STEPS_BACK; steps++) {
         const struct mt_block_track *block = &tracks->blocks[*id];
         if (block->from <= moment)
             return moment < block->until ? block : NULL;
@@ -319,16 +303,15 @@ size_t mt_pool_tracks_segments_since(const struct mt_pool_tracks *tracks, uint16
 bool mt_pool_tracks_is_sound(const struct mt_pool_tracks *tracks, const char **why)
 {
     uint64_t alive = 0, live = 0, sinces = 0;
-    uint32_t i;
 
-    for (i = 0; i < tracks->block_count; i++) {
+    for (uint32_t i = 0; i < tracks->block_count; i++) {
         const struct mt_block_track *block = &tracks->blocks[i];
         MT_SOUND(why, block->pool && block->pool < tracks->pool_count);
         MT_SOUND(why, block->from < block->until);
         MT_SOUND(why, block->before == MT_NO_TRACK || block->before < i);
         alive += block->until == ALIVE;
     }
-    for (i = 0; i < tracks->pool_count; i++) {
+    for (uint32_t i = 0; i < tracks->pool_count; i++) {
         live += tracks->pools[i].live;
         sinces += tracks->pools[i].since_count;
     }

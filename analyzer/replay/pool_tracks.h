@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "event.h"
+#include "hash.h"
 #include "map.h"
 
 #define MT_NO_TRACK UINT32_MAX
@@ -77,8 +78,15 @@ void mt_pool_tracks_begin(struct mt_pool_tracks *tracks, const struct mt_block_t
 void mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr);
 
 /* Adds an address to the hash of a state, or removes it. */
-uint64_t mt_pool_hash_with(uint64_t hash, uint64_t addr);
-uint64_t mt_pool_hash_without(uint64_t hash, uint64_t addr);
+static inline uint64_t mt_pool_hash_with(uint64_t hash, uint64_t addr)
+{
+    return hash + mt_hash_u64(addr);
+}
+
+static inline uint64_t mt_pool_hash_without(uint64_t hash, uint64_t addr)
+{
+    return hash - mt_hash_u64(addr);
+}
 
 /* Returns the newest moment at which the pool held exactly the addresses of `hash`, or
  * MT_MAP_NONE. */

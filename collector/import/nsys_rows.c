@@ -4,13 +4,6 @@
 #include "nsys_parts.h"
 #include "util.h"
 
-static void ignore_columns(void *context, const char *const *names, unsigned count)
-{
-    (void)context;
-    (void)names;
-    (void)count;
-}
-
 static bool take_row(void *context, const struct mt_value *values, unsigned count)
 {
     struct mt_nsys *nsys = context;
@@ -31,7 +24,6 @@ enum mt_status mt_nsys_ask(struct mt_nsys *nsys, const struct mt_buf *sql, mt_ns
         .time_limit_ns = nsys->until_ns > now ? nsys->until_ns - now : 1,
         .is_late = &is_late,
         .context = nsys,
-        .on_columns = ignore_columns,
         .on_row = take_row};
     struct mt_error why = {.status = MT_OK}, of_row = {.status = MT_OK};
 

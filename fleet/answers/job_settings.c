@@ -13,7 +13,10 @@ bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_
            !strcmp(a->trace_name, b->trace_name) && !strcmp(a->identity.host, b->identity.host);
 }
 
-uint64_t mt_job_largest_need(const struct mt_rank_record *record)
+/* Returns the need of the record in bytes. Rows are ordered by it. If the need of its allocator is
+ * unknown, as for a long trace, the record has only a lower bound, and the result is at least the
+ * reserved peak. */
+static uint64_t largest_need(const struct mt_rank_record *record)
 {
     uint64_t reserved = mt_add_most_u64(
         record->reserved_peak.bytes, mt_add_most_u64(record->outside_bytes, record->context_bytes));
@@ -75,7 +78,7 @@ void mt_job_settings_plan(const struct mt_job_report *report, const bool *can_re
     *checks = NULL;
     for (uint32_t i = 0; i < rows; i++)
         if (can_replay[i])
-            choices[able++] = (struct choice){mt_job_largest_need(report->rows[i].record), i};
+            choices[able++] = (struct choice){largest_need(report->rows[i].record), i};
     if (able)
         qsort(choices, able, sizeof *choices, by_need);
     request_rows(report, choices, able, is_seen, requests);

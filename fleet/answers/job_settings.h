@@ -25,11 +25,6 @@ struct mt_job_check {
     bool is_tuned; /* it represents its cluster */
 };
 
-/* Returns the need of the record in bytes. Rows are ordered by it. If the need of its allocator is
- * unknown, as for a long trace, the record has only a lower bound, and the result is at least the
- * reserved peak. */
-uint64_t mt_job_largest_need(const struct mt_rank_record *record);
-
 /* Chooses the rows to replay among those with `can_replay` (one per row): the row with the largest
  * need of each of the MT_JOB_TUNED clusters with the largest needs, which is tuned; the
  * MT_JOB_WORST rows with the largest needs; and all other devices of their processes, which have

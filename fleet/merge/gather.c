@@ -29,8 +29,8 @@ struct reader {
     pthread_t thread;
 };
 
-void mt_gather_failures_add(struct mt_gather_failures *failures,
-                            const struct mt_gather_failure *failure)
+static void add_failure(struct mt_gather_failures *failures,
+                        const struct mt_gather_failure *failure)
 {
     if (failures->count == failures->capacity)
         mt_grow_to(&failures->list, &failures->capacity, (size_t)failures->count + 1,
@@ -70,7 +70,7 @@ static void read_file(struct reader *reader, uint32_t file)
         failure.status = status;
         memcpy(failure.text, error.text, sizeof failure.text);
         failure.text[sizeof failure.text - 1] = '\0';
-        mt_gather_failures_add(&reader->failures, &failure);
+        add_failure(&reader->failures, &failure);
     }
     mt_rank_set_release(&set);
     if (gather->tell_read)
@@ -97,7 +97,7 @@ static void take(struct reader *reader, struct mt_rank_set *set,
 {
     mt_rank_set_take(set, &reader->set);
     for (uint32_t i = 0; i < reader->failures.count; i++)
-        mt_gather_failures_add(failures, &reader->failures.list[i]);
+        add_failure(failures, &reader->failures.list[i]);
     mt_rank_set_release(&reader->set);
     mt_gather_failures_release(&reader->failures);
 }
@@ -185,7 +185,7 @@ static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t 
         failure.text[sizeof failure.text - 1] = '\0';
         if (failure.file >= path_count)
             return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
-        mt_gather_failures_add(failures, &failure);
+        add_failure(failures, &failure);
     }
     return MT_OK;
 }
@@ -221,7 +221,7 @@ static void fail_share(uint64_t share, uint32_t share_count, uint32_t path_count
         struct mt_gather_failure failure = {.file = (uint32_t)file, .status = status};
 
         snprintf(failure.text, sizeof failure.text, "%s", text);
-        mt_gather_failures_add(failures, &failure);
+        add_failure(failures, &failure);
     }
 }
 
@@ -268,7 +268,7 @@ static void take_from(const struct reduction *reduction, uint32_t from, uint32_t
     free(bytes);
     if (status == MT_OK) {
         for (uint32_t i = 0; i < theirs.count; i++)
-            mt_gather_failures_add(failures, &theirs.list[i]);
+            add_failure(failures, &theirs.list[i]);
         mt_rank_set_take(set, &their_set);
     } else {
         fail_branch(reduction, from, step, status, error.text, failures);

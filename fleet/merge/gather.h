@@ -39,8 +39,6 @@ struct mt_gather {
 void mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
                      struct mt_gather_failures *failures);
 
-void mt_gather_failures_add(struct mt_gather_failures *failures,
-                            const struct mt_gather_failure *failure);
 void mt_gather_failures_release(struct mt_gather_failures *failures);
 
 /* Unites the sets of many processes in process 0, over a binomial tree: in round k, a process whose
