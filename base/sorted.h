@@ -55,6 +55,17 @@ static inline int mt_ascending_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Moves `low` to the first place in [low, end) for which `is_before`, an expression of `middle`, is
+ * false. It is true for every place below that one, and for no other. O(log(end - low)). */
+#define MT_BISECT(low, end, middle, is_before)                                                     \
+    for (__typeof__(low) high_ = (end), middle; (low) < high_;) {                                  \
+        middle = (low) + (high_ - (low)) / 2;                                                      \
+        if (is_before)                                                                             \
+            (low) = middle + 1;                                                                    \
+        else                                                                                       \
+            high_ = middle;                                                                        \
+    }
+
 /* Returns the number of entries whose first uint64_t is at most `key`, which is the index of the
  * first one above it. The `count` entries ascend by that number. O(log count). Inline, so that
  * `entry_bytes` is a constant. */
@@ -80,16 +91,9 @@ static inline size_t mt_sorted_count_to(const void *entries, size_t count, size_
  * one that is not. O(log count). */
 static inline size_t mt_sorted_count_below_u32(const uint32_t *numbers, size_t count, uint32_t key)
 {
-    size_t low = 0, high = count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (numbers[middle] < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, count, middle, numbers[middle] < key);
     return low;
 }
 

@@ -10,6 +10,7 @@
 #include "device_model.h"
 #include "event.h"
 #include "grow.h"
+#include "sorted.h"
 #include "util.h"
 
 enum { ADDRESS_RULES = MT_ADDRESSES_RANDOM + 1 };
@@ -64,16 +65,9 @@ void mt_address_space_end_at(struct mt_address_space *space, uint64_t top)
 /* Index of the first piece at or above `base`. */
 static size_t piece_at(const struct mt_address_space *space, uint64_t base)
 {
-    size_t low = 0, high = space->count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (space->pieces[middle].base < base)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, space->count, middle, space->pieces[middle].base < base);
     return low;
 }
 

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "util.h"
 
 #include <stdio.h>
@@ -169,15 +170,10 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
 /* Number of the first live entry at or above an offset. */
 static uint32_t first_from(const struct mt_policy *self, uint64_t offset)
 {
-    uint32_t low = 0, high = self->live_count;
+    uint32_t low = 0;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (self->plan->entries[self->live[middle]].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, self->live_count, middle,
+              self->plan->entries[self->live[middle]].offset < offset);
     return low;
 }
 

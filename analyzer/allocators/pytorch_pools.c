@@ -10,6 +10,7 @@
 #include "process_memory.h"
 #include "pytorch_config.h"
 #include "pytorch_pools.h"
+#include "sorted.h"
 #include "util.h"
 
 static void add_pools(struct mt_pytorch *policy, uint32_t pool)
@@ -33,17 +34,12 @@ static void add_pools(struct mt_pytorch *policy, uint32_t pool)
 static uint32_t place_of_stream(const struct mt_pytorch_pool *pool, uint64_t handle,
                                 uint32_t stream)
 {
-    uint32_t low = 0, high = pool->free_list_count;
+    uint32_t low = 0;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct mt_pytorch_free_list *free_list = &pool->free_lists[middle];
-        if (free_list->stream_handle < handle ||
-            (free_list->stream_handle == handle && free_list->stream < stream))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, pool->free_list_count, middle,
+              pool->free_lists[middle].stream_handle < handle ||
+                  (pool->free_lists[middle].stream_handle == handle &&
+                   pool->free_lists[middle].stream < stream));
     return low;
 }
 

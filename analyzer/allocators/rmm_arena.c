@@ -6,6 +6,7 @@
 #include "grow.h"
 #include "heap.h"
 #include "policy_options.h"
+#include "sorted.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -66,15 +67,9 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 /* Index in `order` of the first superblock at or above an address. */
 static size_t place_of(const struct mt_policy *self, uint64_t addr)
 {
-    size_t low = 0, high = self->order_count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->superblocks[self->order[middle]].addr < addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, self->order_count, middle, self->superblocks[self->order[middle]].addr < addr);
     return low;
 }
 

@@ -421,16 +421,9 @@ static size_t list_parameters(const struct mt_parameter *parameters, size_t coun
 /* Entries of `bytes` in a list by bytes: the first, and how many. */
 static size_t of_bytes(const struct entry *entries, size_t count, uint64_t bytes, size_t *first)
 {
-    size_t low = 0, high = count, end;
+    size_t low = 0, end;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (entries[middle].bytes < bytes)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, count, middle, entries[middle].bytes < bytes);
     for (end = low; end < count && entries[end].bytes == bytes;)
         end++;
     *first = low;

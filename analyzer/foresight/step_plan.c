@@ -238,18 +238,13 @@ static void place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
 static uint32_t end_place(const struct planner *planner, const struct step *step,
                           const struct request *request)
 {
-    size_t low = step->first, high = step->last;
+    size_t low = step->first;
 
     MT_ASSERT(request->seq >= step->begin && request->seq < step->end);
     if (request->end_seq >= step->end)
         return 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (planner->requests[planner->list[middle]].seq < request->end_seq)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, step->last, middle,
+              planner->requests[planner->list[middle]].seq < request->end_seq);
     return (uint32_t)(low - step->first);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "sorted.h"
 #include "util.h"
 
 /* PyTorch's block sizes are multiples of this. */
@@ -132,15 +133,9 @@ static bool scan_alloc(struct mt_pool_restores *restores, struct mt_pool_tracks 
 /* The tile of the last segment at an address, or NULL. */
 static struct mt_pool_tile *tile_at(struct mt_pool_restores *restores, uint64_t addr)
 {
-    size_t low = restores->group, high = restores->tile_count;
+    size_t low = restores->group;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (restores->tiles[middle].addr < addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, restores->tile_count, middle, restores->tiles[middle].addr < addr);
     return low < restores->tile_count && restores->tiles[low].addr == addr ? &restores->tiles[low]
                                                                            : NULL;
 }

@@ -11,6 +11,7 @@
 #include "pool_tracks.h"
 #include "process_memory.h"
 #include "pytorch_config.h"
+#include "sorted.h"
 #include "source.h"
 #include "util.h"
 
@@ -53,15 +54,10 @@ enum { FREE_PAIRS = 4096, PAIRS_PER_EVENT = 4 };
 static size_t pool_place_above(const struct pool_walk *walk, const struct pool_lane *lane,
                                uint64_t addr)
 {
-    size_t low = 0, high = lane->alive_count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (walk->evidence->instances[lane->alive[middle]].base <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, lane->alive_count, middle,
+              walk->evidence->instances[lane->alive[middle]].base <= addr);
     return low;
 }
 

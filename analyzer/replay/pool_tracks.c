@@ -9,6 +9,7 @@
 #include "map.h"
 #include "pool_tracks.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 void mt_pool_pairs_add(struct mt_pool_pairs *pairs, uint32_t a, uint32_t b)
 {
@@ -76,15 +77,9 @@ static void pool_of(struct mt_pool_tracks *tracks, uint16_t id, struct mt_pool_t
 /* Number of `sinces` that are not above a moment. */
 static size_t sinces_until(const struct mt_pool_track *pool, uint32_t moment)
 {
-    size_t low = 0, high = pool->since_count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (pool->sinces[middle] <= moment)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, pool->since_count, middle, pool->sinces[middle] <= moment);
     return low;
 }
 

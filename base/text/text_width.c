@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "foreign_text.h"
+#include "sorted.h"
 #include "util.h"
 
 struct range {
@@ -121,16 +122,9 @@ static const struct range two_columns[] = {
 
 static bool is_in(const struct range *ranges, size_t count, uint32_t letter)
 {
-    size_t low = 0, high = count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (letter > ranges[middle].last)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, count, middle, letter > ranges[middle].last);
     return low < count && letter >= ranges[low].first;
 }
 

@@ -11,6 +11,7 @@
 #include "process_memory.h"
 #include "report_query.h"
 #include "site.h"
+#include "sorted.h"
 
 /* Mapped memory of one device, ascending by address, without overlaps. */
 struct piece {
@@ -107,16 +108,10 @@ static void write_segment(struct device_stream *device, const struct piece *piec
 /* Index of the first piece that ends behind `addr`. */
 static size_t find_piece(const struct device_stream *device, uint64_t addr)
 {
-    size_t low = 0, high = device->piece_count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (device->pieces[middle].addr + device->pieces[middle].bytes > addr)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    MT_BISECT(low, device->piece_count, middle,
+              device->pieces[middle].addr + device->pieces[middle].bytes <= addr);
     return low;
 }
 

@@ -183,15 +183,9 @@ static bool is_before(const struct mt_event *range, const struct mt_event *event
 /* The first range that begins at the event's address or later. */
 static size_t place_of(const struct mt_alive_state *self, const struct mt_event *event)
 {
-    size_t low = 0, high = self->mapped_count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (is_before(&self->mapped[middle], event))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, self->mapped_count, middle, is_before(&self->mapped[middle], event));
     return low;
 }
 

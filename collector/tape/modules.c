@@ -5,6 +5,7 @@
 
 #include "buf.h"
 #include "grow.h"
+#include "sorted.h"
 
 enum { MAX_MODULES = 32768, MAX_PATH_BYTES = 16384 };
 
@@ -80,15 +81,9 @@ static enum mt_status read_definition(const uint8_t *payload, size_t payload_byt
 /* Index of the first module that ends after `address`. */
 static size_t first_behind(const struct mt_modules *modules, uint64_t address)
 {
-    size_t low = 0, high = modules->count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (modules->sorted[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, modules->count, middle, modules->sorted[middle].end <= address);
     return low;
 }
 

@@ -274,16 +274,9 @@ static bool has_share(const struct mt_job_report *report, const struct mt_job_ax
 
 static uint32_t rows_at(const struct mt_job_axis *axis, uint32_t coordinate)
 {
-    uint32_t low = 0, high = axis->group_count;
+    uint32_t low = 0;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (axis->groups[middle].coordinate < coordinate)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, axis->group_count, middle, axis->groups[middle].coordinate < coordinate);
     return low < axis->group_count ? axis->groups[low].reserved.count : 0;
 }
 

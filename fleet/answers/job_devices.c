@@ -178,18 +178,11 @@ static bool job_device_sum(struct mt_job_work *work, struct mt_job_device *devic
 /* The reserved level of a record that has levels. */
 static uint64_t level_at(const struct mt_rank_record *record, uint64_t t_ns)
 {
-    uint32_t low = 0, high = record->level_count; /* the first one after t_ns */
+    uint32_t low = 0; /* the first one after t_ns */
 
     if (t_ns > record->end_t_ns)
         return 0;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (mt_level_at(record, middle).t_ns <= t_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, record->level_count, middle, mt_level_at(record, middle).t_ns <= t_ns);
     return low ? mt_level_at(record, low - 1).reserved_bytes : 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "heat_map.h"
 #include "phase.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 
@@ -15,16 +16,9 @@
 /* Returns the last bucket that begins at or before `step`; MT_NO_ROW = there is none. */
 static uint32_t bucket_of(const struct mt_job_report *report, int64_t step)
 {
-    uint32_t low = 0, high = report->step_count;
+    uint32_t low = 0;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (report->steps[middle].first <= step)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, report->step_count, middle, report->steps[middle].first <= step);
     return low ? low - 1 : MT_NO_ROW;
 }
 

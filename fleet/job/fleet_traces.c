@@ -86,16 +86,9 @@ void mt_fleet_traces_release(struct mt_fleet_traces *traces)
 /* Returns the index of the first trace of this name; `count` if there is none. */
 static size_t first_of(const struct mt_fleet_traces *traces, const char *name)
 {
-    size_t low = 0, high = traces->count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(traces->list[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, traces->count, middle, strcmp(traces->list[middle].name, name) < 0);
     return low;
 }
 

@@ -55,16 +55,9 @@ static void fill_columns(struct mt_block_stack *stack)
 /* Returns the first column whose instant is at or after an event. */
 static uint32_t column_from(const struct mt_block_stack *stack, uint64_t event)
 {
-    uint32_t low = 0, high = stack->column_count;
+    uint32_t low = 0;
 
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (stack->columns[middle].event < event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, stack->column_count, middle, stack->columns[middle].event < event);
     return low;
 }
 

@@ -347,16 +347,9 @@ static int compare_doubles(const void *a, const void *b)
 /* Returns true if there is an edge between two neighbors. O(log n). */
 static bool edge_between(const struct edges *edges, size_t count, double left, double right)
 {
-    size_t low = 0, high = count;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (edges->x[middle] < left - 0.01)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, count, middle, edges->x[middle] < left - 0.01);
     return low < count && edges->x[low] <= right + 0.01;
 }
 

@@ -99,8 +99,8 @@ MUTATIONS = [
     Mutation("free pages are used and stay free", ALLOCATORS + "textbook.c",
              "    heap->loose_bytes -= reused;\n", "", [PAGED]),
     Mutation("a live block of the arena is not in order", ALLOCATORS + "planned.c",
-             "        if (self->plan->entries[self->live[middle]].offset < offset)\n",
-             "        if (self->plan->entries[self->live[middle]].offset <= offset)\n", [PLANNED]),
+             "              self->plan->entries[self->live[middle]].offset < offset);\n",
+             "              self->plan->entries[self->live[middle]].offset <= offset);\n", [PLANNED]),
     # ---- replay ----
     Mutation("a free leaves the block in the live table", REPLAY + "live_table.c",
              "    table->unused[table->unused_count++] = slot;\n",

@@ -72,16 +72,10 @@ void mt_parameter_sets_birth(struct mt_parameter_sets *sets, const struct mt_set
 
 static struct mt_set_block *block_of(const struct mt_parameter_sets *sets, uint64_t allocation)
 {
-    size_t low = 0, high = allocation < BLOCKS_MAX ? sets->count : 0;
+    size_t low = 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (sets->blocks[middle].allocation < allocation)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    MT_BISECT(low, allocation < BLOCKS_MAX ? sets->count : 0, middle,
+              sets->blocks[middle].allocation < allocation);
     return low < sets->count && sets->blocks[low].allocation == allocation ? &sets->blocks[low]
                                                                            : NULL;
 }
