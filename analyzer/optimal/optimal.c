@@ -1,12 +1,15 @@
 /* Packs buffers: bounds, orders and the improvement of a plan. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "buffers.h"
 #include "clock.h"
 #include "grow.h"
+#include "hash.h"
+#include "map.h"
 #include "optimal.h"
 #include "placement.h"
 #include "process_memory.h"
@@ -19,7 +22,8 @@ enum {
     FIRST_STEPS = 4,
     WORK_WITHOUT_CLOCK = 500000,
     RESTART_NODES = 50000,
-    SHUFFLE_REACH = 4
+    SHUFFLE_REACH = 4,
+    ITEM_SHAPE_BYTES = offsetof(struct mt_item, origin) /* what decides where an item fits */
 };
 
 /* A part of time that is to become lower. */
@@ -292,10 +296,11 @@ static void improve_all(struct solver *solver)
     }
 }
 
-/* The first plans of all parts: each thread takes the next part. */
+/* The first plans of all parts: each thread takes the next part that is not equal to one before. */
 struct construction {
     struct solver *solver;
     const struct mt_part *parts;
+    uint32_t *models;              /* of each part: the first that is equal to it */
     struct part_search **searches; /* of each part; NULL = its plan reached the goal and is final */
     uint32_t count;
     _Atomic uint32_t next;
@@ -320,6 +325,60 @@ static struct part_search *construct(struct solver *solver, const struct mt_part
     return NULL;
 }
 
+/* Whether the parts have equal items in the same order: then every attempt makes equal plans. */
+static bool parts_are_equal(const struct mt_instance *a, const struct mt_instance *b)
+{
+    bool equal = a->count == b->count;
+
+    for (uint32_t i = 0; equal && i < a->count; i++)
+        equal = !memcmp(&a->items[i], &b->items[i], ITEM_SHAPE_BYTES);
+    return equal;
+}
+
+/* A part that differs from the first with its hash is its own model, which costs only time. */
+static uint32_t *find_models(const struct mt_instance *whole, const struct mt_part *parts,
+                             uint32_t count)
+{
+    uint32_t *models = mt_memory_new(((size_t)count + 1) * sizeof *models);
+    struct mt_map known = {0}; /* hash of a part -> the first such part */
+
+    for (uint32_t p = 0; p < count; p++) {
+        struct mt_instance part = mt_instance_part(whole, &parts[p]), model;
+        uint64_t hash = 0;
+        for (uint32_t i = 0; i < part.count; i++)
+            hash = mt_hash_u64(hash ^ mt_hash_bytes(&part.items[i], ITEM_SHAPE_BYTES));
+        models[p] = mt_map_find(&known, hash);
+        if (models[p] == MT_MAP_NONE)
+            mt_map_put(&known, hash, models[p] = p);
+        model = mt_instance_part(whole, &parts[models[p]]);
+        if (!parts_are_equal(&part, &model))
+            models[p] = p;
+    }
+    mt_map_release(&known);
+    return models;
+}
+
+/* Gives a part the plan of its model, and the state of the model's search if that has one. */
+static struct part_search *copy_model(struct solver *solver, const struct mt_part *part,
+                                      const struct mt_part *model, const struct part_search *from)
+{
+    size_t count = part[1].first_item - part->first_item;
+    struct part_search *search;
+
+    memcpy(solver->addresses + part->first_item, solver->addresses + model->first_item,
+           count * sizeof *solver->addresses);
+    if (!from)
+        return NULL;
+    search = mt_memory_new(sizeof *search);
+    *search = *from;
+    search->instance = mt_instance_part(&solver->whole, part);
+    search->improver.instance = &search->instance;
+    search->improver.addresses = solver->addresses + part->first_item;
+    search->improver.best_order = mt_memory_new(count * sizeof(uint32_t));
+    memcpy(search->improver.best_order, from->improver.best_order, count * sizeof(uint32_t));
+    return search;
+}
+
 static void *construct_parts(void *context)
 {
     struct construction *all = context;
@@ -327,7 +386,8 @@ static void *construct_parts(void *context)
     uint32_t i;
 
     while ((i = atomic_fetch_add(&all->next, 1)) < all->count)
-        all->searches[i] = construct(all->solver, &all->parts[i], &draft);
+        if (all->models[i] == i)
+            all->searches[i] = construct(all->solver, &all->parts[i], &draft);
     mt_draft_release(&draft);
     return NULL;
 }
@@ -343,15 +403,21 @@ static void construct_all(struct solver *solver)
     solver->addresses =
         mt_memory_new(((size_t)solver->whole.count + 1) * sizeof *solver->addresses);
     all.parts = parts;
+    all.models = find_models(&solver->whole, parts, all.count);
     all.searches = mt_memory_zeroed((size_t)all.count + 1, sizeof(struct part_search *));
     helps = all.count > 1 && !pthread_create(&thread, NULL, construct_parts, &all);
     (void)construct_parts(&all);
     if (helps)
         pthread_join(thread, NULL);
     for (uint32_t i = 0; i < all.count; i++)
+        if (all.models[i] != i)
+            all.searches[i] =
+                copy_model(solver, &parts[i], &parts[all.models[i]], all.searches[all.models[i]]);
+    for (uint32_t i = 0; i < all.count; i++)
         if (all.searches[i])
             all.searches[solver->part_count++] = all.searches[i];
     solver->parts = all.searches;
+    free(all.models);
     free(parts);
 }
 

@@ -179,6 +179,51 @@ TEST(without_a_clock_plans_repeat)
     mt_buffers_release(&buffers);
 }
 
+enum { PARTS = 9, PART_ITEMS = 40, PART_TIMES = 50 };
+
+/* Every third part differs from the others in one number. */
+static bool part_differs(size_t number)
+{
+    return number % 3 == 1;
+}
+
+static void repeat_part(const struct mt_buffers *part, bool in_size, struct mt_buffers *all)
+{
+    memset(all, 0, sizeof *all);
+    for (size_t i = 0; i < PARTS * part->count; i++) {
+        size_t number = i / part->count, item = i % part->count;
+        bool differs = part_differs(number) && item == number;
+        struct mt_buffer buffer = part->items[item];
+        buffer.begin += number * 2 * PART_TIMES;
+        buffer.end += number * 2 * PART_TIMES + (differs && !in_size ? PART_TIMES / 2 : 0);
+        buffer.bytes += differs && in_size;
+        assert_int_equal(mt_buffers_add(all, &buffer, NULL), MT_OK);
+    }
+}
+
+/* Without time there are only first plans: equal parts have equal ones. */
+TEST(parts_repeat_in_time)
+{
+    for (int i = 0; i < MIDDLE_CASES; i++) {
+        struct mt_optimal_options options = {.time_ns = i % 10 > 0};
+        struct mt_optimal_result of_part, of_all;
+        struct mt_buffers part, all;
+        make_buffers(&part, PART_ITEMS, PART_TIMES, 1 + xorshift_below(6));
+        repeat_part(&part, i % 2, &all);
+        assert_int_equal(mt_optimal_solve(&part, &options, &of_part, NULL), MT_OK);
+        assert_int_equal(mt_optimal_solve(&all, &options, &of_all, NULL), MT_OK);
+        assert_sound(&all, &of_all);
+        for (size_t number = 0; options.time_ns && number < PARTS; number++)
+            if (!part_differs(number))
+                assert_memory_equal(of_all.addresses + number * part.count, of_part.addresses,
+                                    part.count * sizeof *of_part.addresses);
+        mt_optimal_release(&of_part);
+        mt_optimal_release(&of_all);
+        mt_buffers_release(&part);
+        mt_buffers_release(&all);
+    }
+}
+
 TEST(checker_agrees_with_all_pairs)
 {
     int i, valid_count = 0;
