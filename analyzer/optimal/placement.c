@@ -8,6 +8,7 @@
 #include "buffers.h"
 #include "clock.h"
 #include "grow.h"
+#include "map.h"
 #include "placement.h"
 #include "process_memory.h"
 #include "sorted.h"
@@ -335,88 +336,88 @@ uint64_t mt_occupancy_find(struct mt_occupancy *occupancy, uint32_t item, bool b
 }
 
 /* Checks plans; shares with the planner only the order in time, and checks that it ascends. Goes
- * through time with a tree over addresses that records which are in use. */
+ * through time with the set of ranges in use. These never overlap, so of those that start below the
+ * end of a new range, the last one decides whether the new one is free. */
 
-struct address_tree {
+enum { LEVELS = 6, WORD_BITS = 64 }; /* 64^6 is more than two ends for each buffer */
+
+struct used_ranges {
     uint64_t *edges; /* all starts and ends of ranges, sorted and unique */
-    size_t edge_count;
-    uint32_t *users;  /* of a node's whole range */
-    bool *used_below; /* at a node or anywhere below it */
-    uint32_t leaves;
+    uint64_t *ends;  /* of the range in use that starts at an edge */
+    struct mt_map ranks;
+    uint64_t *words[LEVELS]; /* a bit for each edge: a range in use starts there; above, a bit for
+                                each word that is not 0 */
 };
 
-static void tree_init(struct address_tree *tree, const struct mt_buffers *buffers,
+static void add_edge(struct used_ranges *used, uint64_t edge, size_t *capacity)
+{
+    if (mt_map_find(&used->ranks, edge) != MT_MAP_NONE)
+        return;
+    mt_grow_to(&used->edges, capacity, used->ranks.count + 1, sizeof *used->edges);
+    used->edges[used->ranks.count] = edge;
+    mt_map_put(&used->ranks, edge, 0);
+}
+
+static void used_init(struct used_ranges *used, const struct mt_buffers *buffers,
                       const uint64_t *addresses)
 {
-    size_t i, kept = 0;
+    size_t capacity = 0, i, count;
 
-    tree->edges = mt_memory_zeroed(2 * buffers->count + 1, sizeof *tree->edges);
     for (i = 0; i < buffers->count; i++) {
-        tree->edges[2 * i] = addresses[i];
-        tree->edges[2 * i + 1] = addresses[i] + buffers->items[i].bytes;
+        add_edge(used, addresses[i], &capacity);
+        add_edge(used, addresses[i] + buffers->items[i].bytes, &capacity);
     }
-    qsort(tree->edges, 2 * buffers->count, sizeof *tree->edges, mt_ascending_u64);
-    for (i = 0; i < 2 * buffers->count; i++)
-        if (!kept || tree->edges[kept - 1] != tree->edges[i])
-            tree->edges[kept++] = tree->edges[i];
-    tree->edge_count = kept;
-    tree->edges = mt_memory_resize(tree->edges, (kept + 1) * sizeof *tree->edges);
-    for (tree->leaves = 1; tree->leaves < kept;)
-        tree->leaves *= 2;
-    tree->users = mt_memory_zeroed(2 * (size_t)tree->leaves, sizeof *tree->users);
-    tree->used_below = mt_memory_zeroed(2 * (size_t)tree->leaves, sizeof *tree->used_below);
-}
-
-static uint32_t leaf_of(const struct address_tree *tree, uint64_t edge)
-{
-    const uint64_t *found =
-        bsearch(&edge, tree->edges, tree->edge_count, sizeof *tree->edges, mt_ascending_u64);
-
-    return tree->leaves + (uint32_t)(found - tree->edges);
-}
-
-static bool used_above(const struct address_tree *tree, uint32_t node)
-{
-    for (node /= 2; node > 0; node /= 2)
-        if (tree->users[node])
-            return true;
-    return false;
-}
-
-static void change_users(struct address_tree *tree, uint32_t node, int change)
-{
-    tree->users[node] += (uint32_t)change;
-    for (; node > 0; node /= 2) {
-        bool below =
-            node < tree->leaves && (tree->used_below[2 * node] || tree->used_below[2 * node + 1]);
-        tree->used_below[node] = tree->users[node] > 0 || below;
+    count = used->ranks.count;
+    if (count)
+        qsort(used->edges, count, sizeof *used->edges, mt_ascending_u64);
+    for (i = 0; i < count; i++)
+        mt_map_put(&used->ranks, used->edges[i], (uint32_t)i);
+    used->ends = mt_memory_new((count + 1) * sizeof *used->ends);
+    used->words[0] = mt_memory_zeroed(count / (WORD_BITS - 1) + 2 * LEVELS, sizeof *used->words[0]);
+    for (i = 1; i < LEVELS; i++) {
+        count = count / WORD_BITS + 1;
+        used->words[i] = used->words[i - 1] + count;
     }
+}
+
+/* End of the last range in use that starts below an edge; 0 = there is none. */
+static uint64_t end_below(const struct used_ranges *used, uint32_t rank)
+{
+    for (int level = 0; level < LEVELS && rank > 0; level++, rank /= WORD_BITS) {
+        uint64_t word =
+            used->words[level][rank / WORD_BITS] & ((UINT64_C(1) << rank % WORD_BITS) - 1);
+        if (!word)
+            continue;
+        rank = rank / WORD_BITS * WORD_BITS + mt_log2_floor(word);
+        while (level-- > 0)
+            rank = rank * WORD_BITS + mt_log2_floor(used->words[level][rank]);
+        return used->ends[rank];
+    }
+    return 0;
 }
 
 /* Takes or returns [begin, end); false if part of it is in use already. */
-static bool change_range(struct address_tree *tree, uint64_t begin, uint64_t end, bool take)
+static bool change_range(struct used_ranges *used, uint64_t begin, uint64_t end, bool take)
 {
-    uint32_t low = leaf_of(tree, begin), high = leaf_of(tree, end);
-    bool valid = true;
-    uint32_t ends[2];
-    unsigned i;
+    uint32_t rank = mt_map_get(&used->ranks, begin);
 
-    for (; low < high; low /= 2, high /= 2) {
-        ends[0] = low & 1 ? low++ : 0;
-        ends[1] = high & 1 ? --high : 0;
-        for (i = 0; i < 2; i++) {
-            if (!ends[i])
-                continue;
-            valid = valid && (!take || (!tree->used_below[ends[i]] && !used_above(tree, ends[i])));
-            change_users(tree, ends[i], take ? 1 : -1);
-        }
+    if (take && end_below(used, mt_map_get(&used->ranks, end)) > begin)
+        return false;
+    used->ends[rank] = end;
+    for (int level = 0; level < LEVELS; level++, rank /= WORD_BITS) {
+        uint64_t *word = &used->words[level][rank / WORD_BITS];
+        uint64_t bit = UINT64_C(1) << rank % WORD_BITS;
+        uint64_t others = *word & ~bit;
+        *word = take ? others | bit : others;
+        if (others)
+            break;
     }
-    return valid;
+    return true;
 }
 
 /* At equal times frees come before allocations. */
 static bool check_all(const struct mt_buffers *buffers, const uint64_t *addresses,
-                      struct address_tree *tree)
+                      struct used_ranges *used)
 {
     size_t count = buffers->count, begun = 0, ended = 0;
     uint32_t *by_begin, *by_end;
@@ -432,7 +433,7 @@ static bool check_all(const struct mt_buffers *buffers, const uint64_t *addresse
         uint64_t time = begins ? buffers->items[number].begin : buffers->items[number].end;
 
         valid = now <= time &&
-                change_range(tree, address, address + buffers->items[number].bytes, begins);
+                change_range(used, address, address + buffers->items[number].bytes, begins);
         now = time;
     }
     free(by_begin);
@@ -443,7 +444,7 @@ static bool check_all(const struct mt_buffers *buffers, const uint64_t *addresse
 void mt_placement_check(const struct mt_buffers *buffers, const uint64_t *addresses, bool *valid,
                         uint64_t *height)
 {
-    struct address_tree tree = {0};
+    struct used_ranges used = {0};
     size_t i;
 
     *valid = true;
@@ -455,12 +456,14 @@ void mt_placement_check(const struct mt_buffers *buffers, const uint64_t *addres
         else if (end > *height)
             *height = end;
     }
-    tree_init(&tree, buffers, addresses);
-    if (*valid)
-        *valid = check_all(buffers, addresses, &tree);
-    free(tree.edges);
-    free(tree.users);
-    free(tree.used_below);
+    if (!*valid)
+        return;
+    used_init(&used, buffers, addresses);
+    *valid = check_all(buffers, addresses, &used);
+    mt_map_release(&used.ranks);
+    free(used.edges);
+    free(used.ends);
+    free(used.words[0]);
 }
 
 enum { PLACEMENTS_A_LOOK = 1024 };

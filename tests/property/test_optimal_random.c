@@ -145,6 +145,19 @@ TEST(exact_search_decides)
     }
 }
 
+/* Gives buffers the addresses of others. */
+static void check_damaged(const struct mt_buffers *buffers, uint64_t *addresses)
+{
+    for (int i = 0; i < 5; i++) {
+        uint64_t *address = &addresses[xorshift_below(buffers->count)], before = *address, height;
+        bool valid;
+        *address = addresses[xorshift_below(buffers->count)];
+        mt_placement_check(buffers, addresses, &valid, &height);
+        assert_int_equal(valid, oracle_valid(buffers, addresses));
+        *address = before;
+    }
+}
+
 TEST(larger_plans_are_valid)
 {
     for (int i = 0; i < MIDDLE_CASES; i++) {
@@ -156,6 +169,7 @@ TEST(larger_plans_are_valid)
         make_buffers(&buffers, count, 2 + xorshift_below(2000), (uint64_t)1 << xorshift_below(30));
         assert_int_equal(mt_optimal_solve(&buffers, &options, &result, NULL), MT_OK);
         assert_sound(&buffers, &result);
+        check_damaged(&buffers, result.addresses);
         mt_optimal_release(&result);
         mt_buffers_release(&buffers);
     }
