@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "buffers.h"
+#include "check.h"
 #include "clock.h"
 #include "grow.h"
 #include "map.h"
@@ -25,8 +26,8 @@ struct ranges {
 };
 
 struct mt_occupancy_node {
-    struct ranges
-        whole; /* taken during all of the node's time, except by takers of all of its parent's */
+    struct ranges whole; /* taken during all of the node's time, except by takers of all the time of
+                            the node WHOLE_LEVELS above; only in each WHOLE_LEVELS-th level */
     struct ranges
         some; /* taken at some time of the node, except by takers of all of an ancestor's time */
 };
@@ -34,11 +35,14 @@ struct mt_occupancy_node {
 /* A run of sections. Its list has the placed items that live in only a part of it. */
 struct mt_occupancy_bucket {
     uint32_t first_section;
-    uint32_t list, list_end; /* in the array of all lists; room for all changes in the bucket */
+    uint32_t list, list_end; /* in the array of all lists, by address; room for all changes in the
+                                bucket */
 };
 
 enum {
-    MAX_LISTS = 160,  /* maximum number of nodes that a query touches: two paths, two per level */
+    MAX_INSIDE = 64,  /* two per level */
+    MAX_LISTS = 96,   /* of a query: two paths, those inside, two buckets */
+    WHOLE_LEVELS = 4, /* fewer lists for a query, more for an item that is placed */
     MAX_CHANGES = 128 /* of items that begin or end in a bucket of more than one section */
 };
 
@@ -159,10 +163,13 @@ static uint32_t first_ending(const struct ranges *ranges, uint64_t address)
     return low;
 }
 
-static void ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
+/* Returns whether that changed anything. */
+static bool ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
 {
     uint32_t at = first_ending(ranges, begin), after = at;
 
+    if (at < ranges->count && ranges->items[at].begin <= begin && ranges->items[at].end >= end)
+        return false;
     while (after < ranges->count && ranges->items[after].begin <= end)
         after++;
     if (at == after) {
@@ -175,7 +182,7 @@ static void ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
                 (ranges->count - at) * sizeof *ranges->items);
         ranges->items[at] = (struct range){begin, end};
         ranges->count++;
-        return;
+        return true;
     }
     if (begin < ranges->items[at].begin)
         ranges->items[at].begin = begin;
@@ -183,78 +190,75 @@ static void ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
     memmove(ranges->items + at + 1, ranges->items + after,
             (ranges->count - after) * sizeof *ranges->items);
     ranges->count -= after - at - 1;
+    return true;
 }
 
-/* The nodes whose time is in a life while their parent's is not (inside), and all nodes above these
- * and above the partial buckets (above). */
-struct cut {
-    uint32_t inside[MAX_LISTS / 2], above[MAX_LISTS / 2];
-    unsigned inside_count, above_count;
-};
-
-/* Whether the node's time extends beyond the whole buckets of the life. */
-static bool reaches_out(uint32_t node, uint64_t width, uint32_t leaves, const struct life *life)
-{
-    uint64_t begin = node * width - leaves;
-
-    return begin < life->whole_low || begin + width > life->whole_end;
-}
-
-static void make_cut(struct cut *cut, uint32_t leaves, const struct life *life)
+/* The nodes whose time is in a life while their parent's is not; returns their number. */
+static unsigned nodes_inside(uint32_t leaves, const struct life *life, uint32_t nodes[MAX_INSIDE])
 {
     uint32_t low = leaves + life->whole_low, high = leaves + life->whole_end;
-    uint64_t width;
+    unsigned count = 0;
 
-    cut->inside_count = cut->above_count = 0;
     for (; low < high; low /= 2, high /= 2) {
         if (low & 1)
-            cut->inside[cut->inside_count++] = low++;
+            nodes[count++] = low++;
         if (high & 1)
-            cut->inside[cut->inside_count++] = --high;
+            nodes[count++] = --high;
     }
-    low = leaves + life->first;
-    high = leaves + life->last;
-    for (width = 1; low > 0; low /= 2, high /= 2, width *= 2) {
-        if (reaches_out(low, width, leaves, life))
-            cut->above[cut->above_count++] = low;
-        if (high != low && reaches_out(high, width, leaves, life))
-            cut->above[cut->above_count++] = high;
+    return count;
+}
+
+static void take_inside(struct mt_occupancy *occupancy, uint32_t node, uint64_t begin, uint64_t end)
+{
+    unsigned level = mt_log2_floor(occupancy->leaves) - mt_log2_floor(node);
+    unsigned down = level % WHOLE_LEVELS;
+
+    ranges_add(&occupancy->nodes[node].some, begin, end);
+    for (uint32_t i = 0; i < UINT32_C(1) << down; i++)
+        ranges_add(&occupancy->nodes[(node << down) + i].whole, begin, end);
+}
+
+/* Adds a range to the nodes at and above a bucket whose time extends beyond the whole buckets of
+ * the life. What a node has, all nodes above it have. */
+static void take_above(struct mt_occupancy *occupancy, uint32_t bucket, const struct life *life,
+                       const struct range *range)
+{
+    uint32_t leaves = occupancy->leaves, node = leaves + bucket;
+
+    for (uint64_t width = 1; node > 0; node /= 2, width *= 2) {
+        uint64_t begin = node * width - leaves;
+        if ((begin < life->whole_low || begin + width > life->whole_end) &&
+            !ranges_add(&occupancy->nodes[node].some, range->begin, range->end))
+            return;
     }
+}
+
+static void take_partial(struct mt_occupancy *occupancy, uint32_t bucket, uint32_t item)
+{
+    uint32_t *first = occupancy->partial + occupancy->buckets[bucket].list;
+    uint32_t *at = occupancy->partial + occupancy->buckets[bucket].list_end++;
+
+    MT_ASSERT(at - first < MAX_CHANGES);
+    for (; at > first && occupancy->addresses[at[-1]] > occupancy->addresses[item]; at--)
+        *at = at[-1];
+    *at = item;
 }
 
 void mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t item, uint64_t address)
 {
-    uint64_t end = address + occupancy->instance->items[item].bytes;
+    struct range range = {address, address + occupancy->instance->items[item].bytes};
     struct life life = life_of(occupancy, item);
-    struct cut cut;
-    unsigned i;
+    uint32_t inside[MAX_INSIDE];
+    unsigned count = nodes_inside(occupancy->leaves, &life, inside);
 
-    make_cut(&cut, occupancy->leaves, &life);
-    for (i = 0; i < cut.inside_count; i++) {
-        struct mt_occupancy_node *node = &occupancy->nodes[cut.inside[i]];
-        ranges_add(&node->whole, address, end);
-        ranges_add(&node->some, address, end);
-    }
-    for (i = 0; i < cut.above_count; i++)
-        ranges_add(&occupancy->nodes[cut.above[i]].some, address, end);
-    for (i = 0; i < life.partial_count; i++)
-        occupancy->partial[occupancy->buckets[life.partial[i]].list_end++] = item;
     occupancy->addresses[item] = address;
-}
-
-/* Adds what the items in a bucket's list take during the life of `item`. */
-static void add_partial(const struct mt_occupancy *occupancy, uint32_t bucket,
-                        const struct mt_item *item, struct ranges *ranges)
-{
-    uint32_t i;
-
-    for (i = occupancy->buckets[bucket].list; i < occupancy->buckets[bucket].list_end; i++) {
-        uint32_t number = occupancy->partial[i];
-        const struct mt_item *other = &occupancy->instance->items[number];
-        if (other->first < item->last && item->first < other->last)
-            ranges_add(ranges, occupancy->addresses[number],
-                       occupancy->addresses[number] + other->bytes);
-    }
+    while (count > 0)
+        take_inside(occupancy, inside[--count], range.begin, range.end);
+    take_above(occupancy, life.first, &life, &range);
+    if (life.last != life.first)
+        take_above(occupancy, life.last, &life, &range);
+    for (unsigned i = 0; i < life.partial_count; i++)
+        take_partial(occupancy, life.partial[i], item);
 }
 
 struct search {
@@ -268,6 +272,35 @@ static void search_add(struct search *search, const struct ranges *ranges)
         return;
     search->at[search->count] = ranges->items;
     search->end[search->count++] = ranges->items + ranges->count;
+}
+
+/* What is taken during all of a bucket, and so during a part of each life that reaches into it. */
+static void search_add_whole(struct search *search, const struct mt_occupancy *occupancy,
+                             uint32_t bucket)
+{
+    for (uint32_t node = occupancy->leaves + bucket; node > 0; node >>= WHOLE_LEVELS)
+        search_add(search, &occupancy->nodes[node].whole);
+}
+
+/* What the items in a bucket's list take during the life of `item`. `memory` has room for it. */
+static void search_add_partial(struct search *search, const struct mt_occupancy *occupancy,
+                               uint32_t bucket, const struct mt_item *item, struct range *memory)
+{
+    struct ranges ranges = {memory, 0, MAX_CHANGES};
+    uint32_t i;
+
+    for (i = occupancy->buckets[bucket].list; i < occupancy->buckets[bucket].list_end; i++) {
+        const struct mt_item *other = &occupancy->instance->items[occupancy->partial[i]];
+        uint64_t begin = occupancy->addresses[occupancy->partial[i]], end = begin + other->bytes;
+        struct range *last = &memory[ranges.count - (ranges.count > 0)];
+        if (other->first >= item->last || item->first >= other->last)
+            continue;
+        if (!ranges.count || begin > last->end)
+            memory[ranges.count++] = (struct range){begin, end};
+        else
+            last->end = mt_max_u64(last->end, end);
+    }
+    search_add(search, &ranges);
 }
 
 /* The lowest address at or above `address` at which `bytes` are free. */
@@ -306,21 +339,20 @@ uint64_t mt_occupancy_find(struct mt_occupancy *occupancy, uint32_t item, bool b
 {
     uint64_t bytes = occupancy->instance->items[item].bytes, address, end, found = 0;
     uint64_t smallest = UINT64_MAX;
-    struct ranges *partial = &occupancy->nodes[0].some;
+    struct range partial[2][MAX_CHANGES];
     struct life life = life_of(occupancy, item);
     struct search search = {.count = 0};
-    struct cut cut;
-    unsigned i;
+    uint32_t inside[MAX_INSIDE];
+    unsigned inside_count = nodes_inside(occupancy->leaves, &life, inside);
 
-    make_cut(&cut, occupancy->leaves, &life);
-    for (i = 0; i < cut.above_count; i++)
-        search_add(&search, &occupancy->nodes[cut.above[i]].whole);
-    for (i = 0; i < cut.inside_count; i++)
-        search_add(&search, &occupancy->nodes[cut.inside[i]].some);
-    partial->count = 0;
-    for (i = 0; i < life.partial_count; i++)
-        add_partial(occupancy, life.partial[i], &occupancy->instance->items[item], partial);
-    search_add(&search, partial);
+    search_add_whole(&search, occupancy, life.first);
+    if (life.last != life.first)
+        search_add_whole(&search, occupancy, life.last);
+    for (unsigned i = 0; i < inside_count; i++)
+        search_add(&search, &occupancy->nodes[inside[i]].some);
+    for (unsigned i = 0; i < life.partial_count; i++)
+        search_add_partial(&search, occupancy, life.partial[i], &occupancy->instance->items[item],
+                           partial[i]);
     address = next_free(&search, 0, bytes);
     if (!best)
         return address;
