@@ -21,7 +21,7 @@ enum mt_status mt_grow_zeroed(void *array, size_t *capacity, size_t count,
 /* The same where lack of memory ends the process. */
 static inline void mt_grow_to(void *array, size_t *capacity, size_t count, size_t entry_bytes)
 {
-    if (mt_grow(array, capacity, count, entry_bytes) != MT_OK)
+    if (count > *capacity && mt_grow(array, capacity, count, entry_bytes) != MT_OK)
         mt_memory_end();
 }
 

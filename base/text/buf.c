@@ -85,7 +85,13 @@ void mt_buf_add_text(struct mt_buf *buf, const char *text)
 
 void mt_buf_add_char(struct mt_buf *buf, char c)
 {
-    mt_buf_add(buf, &c, 1);
+    char *end = mt_buf_reserve(buf, 1);
+
+    if (!end)
+        return;
+    end[0] = c;
+    end[1] = '\0';
+    buf->length++;
 }
 
 void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)

@@ -27,10 +27,13 @@ static const char *birth_of(struct mt_page_data *writer, const struct mt_block_s
 static void add_digits(struct mt_buf *out, uint64_t value)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char text[13]; /* 64 bits */
+    size_t length = 0;
 
     for (; value >= 32; value >>= 5)
-        mt_buf_add_char(out, digits[32 | (value & 31)]);
-    mt_buf_add_char(out, digits[value]);
+        text[length++] = digits[32 | (value & 31)];
+    text[length++] = digits[value];
+    mt_buf_add(out, text, length);
 }
 
 /* A difference: its sign is the lowest bit. It wraps around, as addresses do. */
