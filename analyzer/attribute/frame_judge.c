@@ -367,9 +367,14 @@ bool mt_code_is_native(const char *function, const char *file)
  * several times. */
 enum { MAX_PATH = 4096 };
 
+static bool is_like(char in_path, char in_part)
+{
+    return in_path == in_part || (in_path == '\\' && in_part == '/');
+}
+
 static bool is_at(const char *path, const char *part)
 {
-    while (*part && (*path == *part || (*path == '\\' && *part == '/'))) {
+    while (*part && is_like(*path, *part)) {
         path++;
         part++;
     }
@@ -379,8 +384,12 @@ static bool is_at(const char *path, const char *part)
 /* strstr within the first MAX_PATH bytes, by the rules of mt_path_has. */
 static const char *find_part(const char *path, const char *part)
 {
+    const bool begins_name = isalpha((unsigned char)*part);
+
     for (const char *at = path; *at && at < path + MAX_PATH; at++) {
-        if (isalpha((unsigned char)*part) && at > path && at[-1] != '/' && at[-1] != '\\')
+        if (!is_like(*at, *part))
+            continue;
+        if (begins_name && at > path && at[-1] != '/' && at[-1] != '\\')
             continue;
         if (is_at(at, part))
             return at;

@@ -353,12 +353,17 @@ void mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena *arena, ui
     kept->heap = mt_arena_array(arena, capacity, sizeof *kept->heap);
 }
 
-/* Whether a goes before b; b is then the one that is kept. */
+/* Whether a block goes before b; b is then the one that is kept. */
+static bool is_below(double score, const struct mt_block_life *life, const struct mt_kept_block *b)
+{
+    if (score < b->score || score > b->score)
+        return score < b->score;
+    return life->birth_event > b->shape.life.birth_event;
+}
+
 static bool is_less(const struct mt_kept_block *a, const struct mt_kept_block *b)
 {
-    if (a->score < b->score || a->score > b->score)
-        return a->score < b->score;
-    return a->shape.life.birth_event > b->shape.life.birth_event;
+    return is_below(a->score, &a->shape.life, b);
 }
 
 static void swap(struct mt_kept_block *a, struct mt_kept_block *b)
@@ -394,12 +399,13 @@ struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
                                           const struct mt_block_life *life, struct mt_block_end end,
                                           double score)
 {
-    struct mt_kept_block block = {.score = score, .shape.life.birth_event = life->birth_event};
+    struct mt_kept_block block;
     uint32_t at;
 
-    if (kept->count == kept->capacity && is_less(&block, &kept->heap[0]))
+    if (kept->count == kept->capacity && is_below(score, life, &kept->heap[0]))
         return NULL;
-    block.shape = (struct mt_block_shape){.life = *life, .end = end, .place = MT_NO_ID};
+    block = (struct mt_kept_block){.score = score,
+                                   .shape = {.life = *life, .end = end, .place = MT_NO_ID}};
     if (kept->count < kept->capacity) {
         kept->heap[kept->count] = block;
         at = sift_up(kept->heap, kept->count++);

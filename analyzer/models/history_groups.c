@@ -376,13 +376,20 @@ void mt_history_shorten(struct mt_history *history, uint32_t most)
 
 int64_t mt_history_cut_column(const struct mt_history *history, uint64_t event)
 {
-    int64_t found = -1;
+    uint32_t first = 0, behind = history->column_count;
 
     if (!history->cut_count ||
         !bsearch(&event, history->cuts, history->cut_count, sizeof event, mt_ascending_u64))
         return MT_HISTORY_NO_CUT;
-    for (uint32_t i = 0; i < history->column_count && history->columns[i].event <= event; i++)
-        if (history->columns[i].is_cut)
-            found = i;
-    return found;
+    while (first < behind) {
+        uint32_t middle = first + (behind - first) / 2;
+
+        if (history->columns[middle].event <= event)
+            first = middle + 1;
+        else
+            behind = middle;
+    }
+    while (behind && !history->columns[behind - 1].is_cut)
+        behind--;
+    return (int64_t)behind - 1;
 }
