@@ -590,25 +590,22 @@ static bool shows_hash(const struct arguments *arguments)
     return arguments->common.json || arguments->directory || arguments->gates.write_baseline;
 }
 
+/* Takes the result of `hashing`, unless that is NULL. */
 static int analyze(struct mt_source *source, const char *path, struct mt_gate_run *run,
-                   const struct arguments *arguments)
+                   const struct arguments *arguments, struct mt_file_hashing *hashing)
 {
     const struct mt_analyze_options options = options_of(arguments, path);
-    bool hashes = shows_hash(arguments);
-    struct mt_file_hashing hashing;
     struct mt_report *report = NULL;
     struct mt_error error;
     enum mt_status status;
     int code;
 
     source->overlay.hides_ranges = arguments->unnamed;
-    if (hashes)
-        mt_file_hash_begin(&hashing, path);
     status = mt_analyze_with_progress(source, &options, arguments->common.quiet, &report, &error);
-    if (hashes && status)
-        mt_file_hash_cancel(&hashing);
-    else if (hashes)
-        status = mt_file_hash_end(&hashing, report->sha256, &error);
+    if (hashing && status)
+        mt_file_hash_cancel(hashing);
+    else if (hashing)
+        status = mt_file_hash_end(hashing, report->sha256, &error);
     if (status) {
         mt_report_release(report);
         return mt_policy_error(path, arguments->policy, &error);
@@ -618,6 +615,26 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
     code = mt_answer_verdict(code, source, path, &arguments->common);
     mt_report_release(report);
     return code ? code : mt_gate_run_verdict(run);
+}
+
+/* The hash of the file begins before the input is opened: most of that takes one thread. */
+static int open_and_analyze(const char *path, struct mt_gate_run *run,
+                            const struct arguments *arguments)
+{
+    const bool hashes = shows_hash(arguments);
+    struct mt_file_hashing hashing;
+    struct mt_source *source;
+    int code = MT_EXIT_OK;
+
+    if (hashes)
+        mt_file_hash_begin(&hashing, path);
+    source = mt_open_input(path, &arguments->common, &code);
+    if (source)
+        code = analyze(source, path, run, arguments, hashes ? &hashing : NULL);
+    else if (hashes)
+        mt_file_hash_cancel(&hashing);
+    mt_source_close(source);
+    return code;
 }
 
 int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
@@ -641,7 +658,6 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_buf folder = {0};
     struct mt_gate_run run;
-    struct mt_source *source;
     char **paths;
     int count, code;
 
@@ -662,10 +678,8 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     code = mt_gate_run_open(&run, &arguments.gates, &arguments.common);
     if (!code)
         code = precheck_files(&arguments, paths[0], &run);
-    source = code ? NULL : mt_open_input(paths[0], &arguments.common, &code);
-    if (source)
-        code = analyze(source, paths[0], &run, &arguments);
-    mt_source_close(source);
+    if (!code)
+        code = open_and_analyze(paths[0], &run, &arguments);
     mt_gate_run_release(&run);
     mt_buf_release(&folder);
     return code;

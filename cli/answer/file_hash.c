@@ -31,21 +31,29 @@ static int hash_descriptor(int fd, struct mt_file_hashing *hashing)
     return why;
 }
 
+/* Returns 0 or errno. Does not open a pipe: its writer would end when it is closed again. */
+static int hash_file(struct mt_file_hashing *hashing)
+{
+    struct stat facts;
+    int fd, why;
+
+    if (stat(hashing->path, &facts) != 0)
+        return errno;
+    if (!S_ISREG(facts.st_mode))
+        return 0;
+    fd = mt_io_open(hashing->path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return errno;
+    why = hash_descriptor(fd, hashing);
+    close(fd);
+    return why;
+}
+
 static void *hash_path(void *context)
 {
     struct mt_file_hashing *hashing = context;
-    int fd = -1, why = 0;
-    struct stat facts;
+    int why = strcmp(hashing->path, "-") ? hash_file(hashing) : 0;
 
-    if (strcmp(hashing->path, "-") == 0)
-        return NULL;
-    fd = mt_io_open(hashing->path, O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0 || fstat(fd, &facts) != 0)
-        why = errno;
-    else if (S_ISREG(facts.st_mode))
-        why = hash_descriptor(fd, hashing);
-    if (fd >= 0)
-        close(fd);
     if (why)
         hashing->status =
             mt_fail(&hashing->error, MT_ERR_IO, MT_NO_OFFSET, "no SHA-256: %s", strerror(why));

@@ -1,7 +1,14 @@
 #include "cmocka_all.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "file_hash.h"
 #include "sha256.h"
 
 /* FIPS 180-4 examples, and sizes around the ends of blocks (sha256sum). */
@@ -67,6 +74,26 @@ TEST(pieces)
         mt_sha256_finish(&sha, parts);
         assert_string_equal(whole, parts);
     }
+}
+
+/* Its writer would end, since nobody reads after that. */
+TEST(a_pipe_is_not_opened)
+{
+    char folder[] = "/tmp/memtrace-hash-XXXXXX", path[64], text[MT_SHA256_TEXT] = "x";
+    struct inotify_event opened;
+    struct mt_error error = {0};
+    int watch = inotify_init1(IN_NONBLOCK);
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    assert_int_equal(mt_file_hash(path, text, &error), MT_OK);
+    assert_string_equal(text, "");
+    assert_int_equal(read(watch, &opened, sizeof opened), -1);
+    assert_int_equal(close(watch), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 int main(void)
