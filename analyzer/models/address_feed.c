@@ -61,6 +61,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
                                    .on_birth = mt_address_builder_birth,
                                    .on_end = mt_address_builder_end,
                                    .on_state = mt_address_builder_state,
+                                   .is_alone = true,
                                    .until_event = end.event,
                                    .release = mt_address_builder_release};
     return MT_OK;

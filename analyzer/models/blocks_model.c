@@ -194,8 +194,10 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 
     mt_blocks_builder_new(&analysis->report->arena, &window, peak_event(analysis, slot, &window),
                           bins, &builder);
-    *feed = (struct mt_model_feed){
-        .builder = builder, .on_end = mt_blocks_builder_end, .on_state = mt_blocks_builder_state};
+    *feed = (struct mt_model_feed){.builder = builder,
+                                   .on_end = mt_blocks_builder_end,
+                                   .on_state = mt_blocks_builder_state,
+                                   .is_alone = true};
     return MT_OK;
 }
 

@@ -40,52 +40,6 @@ static void give_slot(struct mt_live_blocks *holders, uint32_t index)
     holders->block_free = index + 1;
 }
 
-static bool is_passed(const struct mt_model_feed *feed, uint64_t event)
-{
-    return !feed->until_event || event <= feed->until_event;
-}
-
-static void tell_birth(const struct mt_live_blocks *holders,
-                       const struct mt_live_blocks_device *device, uint32_t index)
-{
-    for (uint32_t i = 0; i < device->models.count; i++) {
-        const struct mt_model_feed *feed = &device->models.feeds[i];
-
-        if (feed->on_birth && is_passed(feed, holders->blocks[index].birth_event))
-            feed->on_birth(feed->builder, &holders->blocks[index]);
-    }
-}
-
-static void tell_end(const struct mt_live_blocks *holders,
-                     const struct mt_live_blocks_device *device, uint32_t index,
-                     struct mt_block_end end)
-{
-    for (uint32_t i = 0; i < device->models.count; i++) {
-        const struct mt_model_feed *feed = &device->models.feeds[i];
-
-        if (feed->on_end && is_passed(feed, holders->blocks[index].birth_event))
-            feed->on_end(feed->builder, &holders->blocks[index],
-                         is_passed(feed, end.event) ? end : (struct mt_block_end){0, UINT64_MAX});
-    }
-}
-
-static void tell_gone(const struct mt_live_blocks *holders,
-                      const struct mt_live_blocks_device *device, uint32_t index,
-                      struct mt_block_end completed)
-{
-    static const struct mt_block_end never = {0, UINT64_MAX};
-    const struct mt_block_life *block = &holders->blocks[index];
-
-    for (uint32_t i = 0; i < device->models.count; i++) {
-        const struct mt_model_feed *feed = &device->models.feeds[i];
-
-        if (feed->on_gone && is_passed(feed, block->birth_event))
-            feed->on_gone(feed->builder, block,
-                          is_passed(feed, block->end.event) ? block->end : never,
-                          is_passed(feed, completed.event) ? completed : never);
-    }
-}
-
 static struct mt_life life_of(const struct mt_block_life *block, uint64_t end_event)
 {
     return (struct mt_life){.addr = block->addr,
@@ -118,7 +72,7 @@ static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_block
         mt_lives_add(&device->lives, &life);
     }
     if (device->models.wants_lives)
-        tell_end(holders, device, index, block->end);
+        mt_model_feeds_end(&device->models, block, block->end);
 }
 
 /* Whether its stack identifies the code. If Python stacks are recorded, a stack of only native
@@ -171,7 +125,7 @@ static void drop(struct mt_live_blocks *holders, struct mt_live_blocks_device *d
 
     leave_allocated(holders, device, index, event);
     if (device->models.wants_lives)
-        tell_gone(holders, device, index, (struct mt_block_end){event->t_ns, event->seq});
+        mt_model_feeds_gone(&device->models, block, (struct mt_block_end){event->t_ns, event->seq});
     device->now.active -= block->block_bytes;
     device->now.requested -= block->requested_bytes; /* PyTorch counts it as requested until here */
     mt_ties_free(&holders->ties, index);
@@ -223,7 +177,7 @@ static void on_alloc(struct mt_live_blocks *holders, struct mt_live_blocks_devic
     device->role_bytes[block->role] += block_bytes;
     tie(holders, index, block->initial);
     if (device->models.wants_lives)
-        tell_birth(holders, device, index);
+        mt_model_feeds_birth(&device->models, block);
 }
 
 static void on_free_requested(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
@@ -378,32 +332,6 @@ static struct mt_live_blocks_device *device_of(struct mt_live_blocks *holders,
     return slot ? &holders->devices[slot - 1] : NULL;
 }
 
-static void tell_state(struct mt_live_blocks_device *device, const struct mt_event *event,
-                       int32_t phase, uint64_t allocated_before)
-{
-    const struct mt_model_state state = {event, phase, &device->now, device->role_bytes,
-                                         allocated_before};
-
-    for (uint32_t i = 0; i < device->models.count; i++) {
-        const struct mt_model_feed *feed = &device->models.feeds[i];
-
-        if (feed->on_state && is_passed(feed, event->seq))
-            feed->on_state(feed->builder, &state);
-    }
-}
-
-static void tell_empty_cache(struct mt_live_blocks *holders, const struct mt_event *event)
-{
-    const struct mt_live_blocks_device *device = device_of(holders, event);
-
-    for (uint32_t i = 0; device && i < device->models.count; i++) {
-        const struct mt_model_feed *feed = &device->models.feeds[i];
-
-        if (feed->on_empty_cache && is_passed(feed, event->seq))
-            feed->on_empty_cache(feed->builder, event);
-    }
-}
-
 static void tell_no_end(struct mt_live_blocks *holders, uint32_t index)
 {
     const struct mt_block_life *block = &holders->blocks[index];
@@ -418,8 +346,8 @@ static void tell_no_end(struct mt_live_blocks *holders, uint32_t index)
     if (!device->models.wants_lives)
         return;
     if (block->state == MT_LIFE_LIVE)
-        tell_end(holders, device, index, never);
-    tell_gone(holders, device, index, never);
+        mt_model_feeds_end(&device->models, block, never);
+    mt_model_feeds_gone(&device->models, block, never);
 }
 
 /* Passes on the blocks that exist at the end, without an end, and those that still wait. */
@@ -461,7 +389,16 @@ static void on_memory(struct mt_live_blocks *holders, const struct mt_event *eve
     else if (device->pins.wanted)
         mt_pins_segment(&device->pins, event);
     if (device->models.count)
-        tell_state(device, event, phase, before);
+        mt_model_feeds_state(&device->models, &(struct mt_model_state){event, phase, &device->now,
+                                                                       device->role_bytes, before});
+}
+
+static void on_empty_cache(struct mt_live_blocks *holders, const struct mt_event *event)
+{
+    const struct mt_live_blocks_device *device = device_of(holders, event);
+
+    if (device)
+        mt_model_feeds_empty_cache(&device->models, event);
 }
 
 static void begin_idle(struct mt_live_blocks *holders, int32_t phase)
@@ -513,7 +450,7 @@ void mt_live_blocks_event(struct mt_live_blocks *holders, const struct mt_event 
     if (event->kind == MT_EVENT_PHASE_POP)
         on_pop(holders, event);
     else if (event->kind == MT_EVENT_EMPTY_CACHE)
-        tell_empty_cache(holders, event);
+        on_empty_cache(holders, event);
 }
 
 void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source *source)
@@ -526,8 +463,10 @@ void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source
     mt_phases_rewind(&holders->survey->phases);
     mt_alloc_log_rewind(&holders->survey->log);
     holders->next_event = holders->snapshot_count ? holders->snapshots[0].event : UINT64_MAX;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         holders->devices[i].device = holders->survey->devices[i].device;
+        mt_model_feeds_relay(&holders->devices[i].models, &holders->relay, holders->arena);
+    }
 }
 
 bool mt_live_blocks_are_known(const struct mt_live_blocks *holders)
@@ -544,6 +483,7 @@ void mt_live_blocks_finish(struct mt_live_blocks *holders)
 {
     take_due(holders, UINT64_MAX);
     tell_rest(holders);
+    mt_relay_finish(&holders->relay);
 }
 
 uint64_t mt_live_blocks_bytes(const struct mt_live_blocks *holders)
@@ -556,6 +496,7 @@ uint64_t mt_live_blocks_bytes(const struct mt_live_blocks *holders)
 
 void mt_live_blocks_release(struct mt_live_blocks *holders)
 {
+    mt_relay_finish(&holders->relay);
     mt_map_release(&holders->slots);
     mt_ties_release(&holders->ties);
     mt_site_table_release(&holders->sites);

@@ -7,6 +7,7 @@
 #include "block_watches.h"
 #include "holding.h"
 #include "model_feed.h"
+#include "relay.h"
 #include "survey.h"
 #include "ties.h"
 
@@ -35,7 +36,8 @@ struct mt_live_blocks {
 
     struct mt_snapshot *snapshots; /* sorted by event */
     uint32_t snapshot_count, next_snapshot;
-    uint64_t next_event; /* of the next snapshot, UINT64_MAX = none */
+    uint64_t next_event;   /* of the next snapshot, UINT64_MAX = none */
+    struct mt_relay relay; /* to listeners of all devices */
     struct mt_holding *scratch;
     size_t scratch_capacity;
 };

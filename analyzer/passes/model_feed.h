@@ -13,6 +13,7 @@
 #include "status.h"
 
 struct mt_analysis;
+struct mt_relay;
 
 /* A device after an event that concerns its memory. */
 struct mt_model_state {
@@ -39,6 +40,9 @@ struct mt_model_feed {
     /* Later events are not passed on: a block that ends later is passed as live at the end. 0 =
      * all events. */
     uint64_t until_event;
+    /* These functions use nothing but the builder, so they may run in a second thread, behind the
+     * others. There, mt_model_state has no phase, and on_gone is not called. */
+    bool is_alone;
 };
 
 /* Of one device. */
@@ -47,8 +51,23 @@ struct mt_model_feeds {
     /* Parallel: indices in the table; MT_MODEL_COUNT: the listener of the options. */
     uint8_t rows[MT_MODEL_COUNT + 1];
     uint32_t count;
-    bool wants_lives; /* any starts or ends of blocks */
+    bool wants_lives;             /* any starts or ends of blocks */
+    struct mt_relay *relay;       /* to those that are alone; NULL: none is */
+    uint64_t *relayed_role_bytes; /* written by the relay's thread; apart, for its cache */
 };
+
+/* Call the functions of the listeners; the relay calls those of the ones that are alone. */
+void mt_model_feeds_birth(struct mt_model_feeds *feeds, const struct mt_block_life *life);
+void mt_model_feeds_end(struct mt_model_feeds *feeds, const struct mt_block_life *life,
+                        struct mt_block_end end);
+void mt_model_feeds_gone(const struct mt_model_feeds *feeds, const struct mt_block_life *life,
+                         struct mt_block_end completed);
+void mt_model_feeds_state(struct mt_model_feeds *feeds, const struct mt_model_state *state);
+void mt_model_feeds_empty_cache(const struct mt_model_feeds *feeds, const struct mt_event *event);
+
+/* Begins the relay of all devices for these, if any listener is alone. */
+void mt_model_feeds_relay(struct mt_model_feeds *feeds, struct mt_relay *relay,
+                          struct mt_arena *arena);
 
 /* Releases every listener, finished or not. */
 static inline void mt_model_feeds_release(struct mt_model_feeds *feeds)

@@ -1,6 +1,5 @@
 /* An analysis: its passes, in the order of run_passes. Most of them read the source; the number of
  * readings depends on the run, and MEMTRACE_DEBUG=passes prints it. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "module_table.h"
 #include "needs.h"
 #include "process_memory.h"
+#include "relay.h"
 #include "replay.h"
 #include "report.h"
 #include "report_parts.h"
@@ -301,8 +301,6 @@ static void watch_and_survey(struct mt_analysis *analysis, const struct mt_event
 /* The survey of the run, in a thread of its own, while the replay goes on in this one. The state at
  * the start stays in this thread: there, the survey looks at the counters of the replay. */
 
-enum { ROWS = 2048, BLOCKS = 3 };
-
 /* An event, and what the survey reads of its view. */
 struct row {
     struct mt_event event;
@@ -313,21 +311,14 @@ struct row {
 
 struct surveyor {
     struct mt_analysis *analysis;
-    pthread_t thread;
-    pthread_mutex_t lock;    /* protects filled, done, is_over */
-    pthread_cond_t changed;  /* one of them did */
-    uint64_t filled, done;   /* blocks */
-    uint32_t counts[BLOCKS]; /* rows of filled blocks */
-    bool is_over;
-    /* of the replay's thread */
-    bool runs, may_run;
-    uint32_t count; /* rows in the block that is being filled */
-    struct row (*blocks)[ROWS];
+    struct mt_relay relay; /* of rows */
+    bool may_relay;
 };
 
-static void survey_block(struct mt_analysis *analysis, const struct row *rows, uint32_t count)
+static void survey_rows(void *context, const void *taken, uint32_t count)
 {
     struct mt_counters counters = {.retries = 0};
+    const struct row *rows = taken;
 
     for (uint32_t i = 0; i < count; i++) {
         struct mt_replay_view view = rows[i].view;
@@ -338,52 +329,8 @@ static void survey_block(struct mt_analysis *analysis, const struct row *rows, u
         counters.reserved.now = rows[i].bytes.reserved;
         counters.retries = rows[i].retries;
         view.counters = &counters;
-        watch_and_survey(analysis, &rows[i].event, &view);
+        watch_and_survey(context, &rows[i].event, &view);
     }
-}
-
-static void *survey_blocks(void *context)
-{
-    struct surveyor *surveyor = context;
-
-    pthread_mutex_lock(&surveyor->lock);
-    for (;;) {
-        const uint64_t at = surveyor->done % BLOCKS;
-
-        while (surveyor->done == surveyor->filled && !surveyor->is_over)
-            pthread_cond_wait(&surveyor->changed, &surveyor->lock);
-        if (surveyor->done == surveyor->filled)
-            break;
-        pthread_mutex_unlock(&surveyor->lock);
-        survey_block(surveyor->analysis, surveyor->blocks[at], surveyor->counts[at]);
-        pthread_mutex_lock(&surveyor->lock);
-        surveyor->done++;
-        pthread_cond_signal(&surveyor->changed);
-    }
-    pthread_mutex_unlock(&surveyor->lock);
-    return NULL;
-}
-
-/* Hands the block over, and waits until at most `behind` blocks are left. */
-static void hand_over(struct surveyor *surveyor, uint64_t behind)
-{
-    pthread_mutex_lock(&surveyor->lock);
-    surveyor->counts[surveyor->filled % BLOCKS] = surveyor->count;
-    surveyor->filled += surveyor->count > 0;
-    surveyor->count = 0;
-    pthread_cond_signal(&surveyor->changed);
-    while (surveyor->filled - surveyor->done > behind)
-        pthread_cond_wait(&surveyor->changed, &surveyor->lock);
-    pthread_mutex_unlock(&surveyor->lock);
-}
-
-static void start(struct surveyor *surveyor)
-{
-    surveyor->blocks = mt_memory_new(BLOCKS * sizeof *surveyor->blocks);
-    surveyor->runs = !pthread_create(&surveyor->thread, NULL, survey_blocks, surveyor);
-    surveyor->may_run = surveyor->runs;
-    if (!surveyor->runs)
-        free(surveyor->blocks);
 }
 
 static enum mt_status survey(void *context, const struct mt_event *event,
@@ -391,38 +338,22 @@ static enum mt_status survey(void *context, const struct mt_event *event,
 {
     struct surveyor *surveyor = context;
 
-    if (!surveyor->runs) {
-        watch_and_survey(surveyor->analysis, event, view);
-        if (surveyor->may_run && surveyor->analysis->survey.begun)
-            start(surveyor);
+    if (mt_relay_has_begun(&surveyor->relay)) {
+        *(struct row *)mt_relay_next(&surveyor->relay) =
+            (struct row){*event, *view, mt_counters_bytes(view->counters), view->counters->retries};
         return MT_OK;
     }
-    surveyor->blocks[surveyor->filled % BLOCKS][surveyor->count++] =
-        (struct row){*event, *view, mt_counters_bytes(view->counters), view->counters->retries};
-    if (surveyor->count == ROWS)
-        hand_over(surveyor, BLOCKS - 1);
+    watch_and_survey(surveyor->analysis, event, view);
+    if (surveyor->may_relay && surveyor->analysis->survey.begun)
+        mt_relay_begin(&surveyor->relay);
     return MT_OK;
-}
-
-static void finish_survey(struct surveyor *surveyor)
-{
-    if (!surveyor->runs)
-        return;
-    hand_over(surveyor, 0);
-    pthread_mutex_lock(&surveyor->lock);
-    surveyor->is_over = true;
-    pthread_cond_signal(&surveyor->changed);
-    pthread_mutex_unlock(&surveyor->lock);
-    pthread_join(surveyor->thread, NULL);
-    free(surveyor->blocks);
-    surveyor->is_over = surveyor->runs = false;
 }
 
 static enum mt_status restart(void *context)
 {
     struct surveyor *surveyor = context;
 
-    finish_survey(surveyor);
+    mt_relay_finish(&surveyor->relay);
     restart_watch(surveyor->analysis);
     mt_survey_restart(&surveyor->analysis->survey);
     return MT_OK;
@@ -437,7 +368,7 @@ static enum mt_status replay_as_run(struct mt_analysis *analysis,
 
     status = mt_replay_as_run(analysis->source, &analysis->options->replay, observer,
                               analysis->summary, difference, analysis->error);
-    finish_survey(observer->context); /* it allocates in the same arena */
+    mt_relay_finish(&((struct surveyor *)observer->context)->relay); /* it allocates in the arena */
     if (!status && *difference)
         analysis->report->pytorch_difference = mt_arena_text(arena, difference, strlen(difference));
     return status;
@@ -448,10 +379,10 @@ static enum mt_status replay_as_run(struct mt_analysis *analysis,
 static enum mt_status read_run(struct mt_analysis *analysis)
 {
     struct mt_replay_options options = analysis->options->replay;
-    struct surveyor surveyor = {.analysis = analysis,
-                                .lock = PTHREAD_MUTEX_INITIALIZER,
-                                .changed = PTHREAD_COND_INITIALIZER,
-                                .may_run = analysis->source->symbols_complete};
+    struct surveyor surveyor = {
+        .analysis = analysis,
+        .relay = {.row_bytes = sizeof(struct row), .context = analysis, .take = survey_rows},
+        .may_relay = analysis->source->symbols_complete};
     const struct mt_replay_observer observer = {&surveyor, survey, restart};
     enum mt_status status;
 
@@ -461,7 +392,7 @@ static enum mt_status read_run(struct mt_analysis *analysis)
     status = options.policy ? mt_replay_run(analysis->source, &options, &observer,
                                             analysis->summary, analysis->error)
                             : replay_as_run(analysis, &observer);
-    finish_survey(&surveyor);
+    mt_relay_finish(&surveyor.relay);
     if (status)
         return status;
     mt_watch_finish(&analysis->watch, &analysis->survey);
