@@ -61,7 +61,7 @@ struct mt_address_builder {
     size_t seat_count, seat_capacity;
     uint32_t span; /* of the last event */
     uint64_t span_offset;
-    uint64_t now_t_ns;
+    uint64_t now_t_ns, now_event;
     struct mt_kept_blocks kept;
     struct mt_address *address;
 };
@@ -87,6 +87,7 @@ void mt_address_builder_new(struct mt_arena *arena, const struct mt_address_opti
     builder->arena = arena;
     builder->address = mt_arena_alloc(arena, sizeof *builder->address);
     builder->options = *options;
+    builder->now_event = UINT64_MAX;
     builder->rows.bytes_per_row = mt_max_u64((options->reserved_peak_bytes + rows - 1) / rows, 512);
     mt_kept_blocks_init(&builder->kept, arena, options->blocks);
     mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(options) + 1, columns);
@@ -133,6 +134,9 @@ static void go_to(struct mt_address_builder *builder, uint64_t t_ns, uint64_t ev
     const struct mt_address_options *options = &builder->options;
     uint64_t at = mt_min_u64(mt_max_u64(event, options->first_event), options->last_event);
 
+    if (event == builder->now_event && t_ns <= builder->now_t_ns)
+        return; /* the state after a block of the same event */
+    builder->now_event = event;
     builder->now_t_ns = mt_max_u64(builder->now_t_ns, t_ns);
     mt_mosaic_advance(&builder->mosaics[0], time_place(builder, builder->now_t_ns));
     if (at >= options->first_event)
