@@ -1,4 +1,5 @@
 /* Followers: replays that share the state of another one for a time. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "block_store.h"
@@ -8,6 +9,9 @@
 #include "live_table.h"
 #include "one_replay.h"
 #include "util.h"
+
+/* Each time costs a copy of the state, so a follower that leaves at every request stays alone. */
+enum { MAX_RETURNS = 32 };
 
 static void copy_device(struct mt_device_model *copy, const struct mt_device_model *device)
 {
@@ -42,7 +46,7 @@ static struct mt_lane *copy_lane(const struct mt_lane *lane, uint64_t limit_byte
     struct mt_lane *copy = mt_array_copy(lane, 1, sizeof *lane);
 
     MT_ASSERT(!lane->tracks.pool_count && !lane->tracks.blocks && !lane->restores.tiles);
-    MT_ASSERT(!result->verify.wanted && !lane->device.refusals);
+    MT_ASSERT(!result->verify.wanted);
     copy->result = result;
     copy_device(&copy->device, &lane->device);
     copy->device.limit_bytes = limit_bytes;
@@ -51,6 +55,17 @@ static struct mt_lane *copy_lane(const struct mt_lane *lane, uint64_t limit_byte
     copy_live(&copy->live, &lane->live);
     copy->policy = lane->ops->copy(lane->policy, &copy->device);
     return copy;
+}
+
+void mt_one_replay_free_lane(struct mt_lane *lane)
+{
+    if (lane->policy)
+        lane->ops->destroy(lane->policy);
+    mt_device_release(&lane->device);
+    mt_live_release(&lane->live);
+    mt_pool_tracks_release(&lane->tracks);
+    mt_pool_restores_release(&lane->restores);
+    free(lane);
 }
 
 /* Whether only the limits of two replays differ, and the leader's is not the smaller one. */
@@ -108,9 +123,50 @@ void mt_one_replay_separate(struct mt_one_replay *leader, struct mt_one_replay *
 {
     leader->shared_limit_bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        if (replays[i].leader == leader && replays[i].options->limit_bytes < least_bytes)
+        if (replays[i].leader == leader && replays[i].options->limit_bytes < least_bytes) {
             mt_one_replay_leave(&replays[i]);
-        else if (replays[i].leader == leader)
+            replays[i].may_return = least_bytes < UINT64_MAX && replays[i].returns < MAX_RETURNS;
+        } else if (replays[i].leader == leader) {
             share(leader, &replays[i]);
+        }
     }
+}
+
+/* Whether every comparison of `other` with its limit so far has the same result with that of
+ * `replay`. */
+static bool is_equal_so_far(const struct mt_one_replay *replay, const struct mt_one_replay *other)
+{
+    const uint64_t limit = replay->options->limit_bytes;
+
+    for (size_t i = 0; i < MT_MAX_DEVICES; i++) {
+        const struct mt_device_model *device = other->lanes[i] ? &other->lanes[i]->device : NULL;
+
+        if (device && (!device->only_compares || limit < device->most_accepted_bytes ||
+                       limit >= device->least_refused_bytes))
+            return false;
+    }
+    return true;
+}
+
+static void follow_again(struct mt_one_replay *replay, struct mt_one_replay *leader)
+{
+    for (size_t i = 0; i < MT_MAX_DEVICES; i++) {
+        if (replay->lanes[i])
+            mt_one_replay_free_lane(replay->lanes[i]);
+        replay->lanes[i] = NULL;
+    }
+    replay->leader = leader;
+    replay->returns++;
+    share(leader, replay);
+}
+
+void mt_one_replay_return(struct mt_one_replay *replays, size_t at)
+{
+    struct mt_one_replay *replay = &replays[at];
+
+    replay->may_return = false;
+    for (size_t i = 0; i < at && !replay->leader; i++)
+        if (!replays[i].leader && !replays[i].over && can_follow(replay, &replays[i]) &&
+            is_equal_so_far(replay, &replays[i]))
+            follow_again(replay, &replays[i]);
 }

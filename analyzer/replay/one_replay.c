@@ -174,10 +174,8 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source, boo
     if (!lane)
         return;
     forget_idle_limit(lane);
-    if (lane->policy) {
+    if (lane->policy)
         lane->result->counters = *lane->ops->counters(lane->policy);
-        lane->ops->destroy(lane->policy);
-    }
     lane->result->given_up = lane->given_up;
     lane->result->limit_bytes = lane->device.limit_bytes;
     note_equal_limits(lane);
@@ -187,11 +185,7 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source, boo
     if (at_end)
         lane->result->verify.events_missing = source->integrity.events_dropped;
     mt_verify_finish(&lane->result->verify, &source->header);
-    mt_device_release(&lane->device);
-    mt_live_release(&lane->live);
-    mt_pool_tracks_release(&lane->tracks);
-    mt_pool_restores_release(&lane->restores);
-    free(lane);
+    mt_one_replay_free_lane(lane);
 }
 
 /* Whether this allocation, `ahead` events before the next event, begins a restore. */
@@ -591,6 +585,8 @@ static enum mt_status tell_all(struct mt_one_replay *replays, size_t count,
         if (replays[i].over)
             continue;
         status = tell(&replays[i], event, error);
+        if (status == MT_OK && replays[i].may_return)
+            mt_one_replay_return(replays, i);
         if (status != MT_END)
             continue;
         replays[i].over = true;

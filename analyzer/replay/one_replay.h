@@ -9,7 +9,7 @@
  * one pass share their beginning: the one with the largest limit, the leader, runs, and a follower
  * gets a copy of its state before the first event that may lead to a refusal under the follower's
  * limit or to a state that cannot be copied (private pools, an initial state, given addresses), or
- * when the leader ends. */
+ * when the leader ends. If that event had the same results under both limits, it follows again. */
 #ifndef MT_ANALYZER_ONE_REPLAY_H
 #define MT_ANALYZER_ONE_REPLAY_H
 
@@ -46,6 +46,8 @@ struct mt_one_replay {
     bool over; /* ended by its observer, while other replays of the same pass go on */
     struct mt_one_replay *leader; /* whose state is also this one's; NULL = it has its own state */
     uint64_t shared_limit_bytes;  /* of a leader: the least one of its followers; 0 = has none */
+    bool may_return;              /* left its leader before this event, whose state it may share */
+    unsigned returns;             /* how often it followed again */
     struct mt_replay_view view;   /* of the last event */
 };
 
@@ -65,6 +67,12 @@ void mt_one_replay_follow(struct mt_one_replay *replay, struct mt_one_replay *be
 void mt_one_replay_leave(struct mt_one_replay *follower);
 void mt_one_replay_separate(struct mt_one_replay *leader, struct mt_one_replay *replays,
                             size_t count, uint64_t least_bytes);
+
+/* After the event before which replays[at] left its leader: makes it follow one before it in the
+ * list again, if their limits made no difference so far. */
+void mt_one_replay_return(struct mt_one_replay *replays, size_t at);
+
+void mt_one_replay_free_lane(struct mt_lane *lane);
 
 /* Like mt_one_replay_run, for one or more replays of one source, side by side. Each event goes to
  * the replays in their order, then to the listener (may be NULL). Stops early if every replay has

@@ -55,7 +55,12 @@ enum {
 /* What an observer saw. A follower and its leader have the same view. */
 struct seen {
     uint64_t events, reserved, most;
-    const struct mt_replay_view *first_view; /* at the first event of memory */
+    const struct mt_replay_view *first_view, *last_view; /* at events of memory */
+};
+
+/* How many replays followed another one at the first and at the last event of memory. */
+struct followers {
+    size_t first, last;
 };
 
 struct outcome {
@@ -68,8 +73,10 @@ static enum mt_status see(void *context, const struct mt_event *event,
 {
     struct seen *seen = context;
 
-    if (!seen->first_view && mt_event_is_memory(event))
-        seen->first_view = view;
+    if (mt_event_is_memory(event)) {
+        seen->first_view = seen->first_view ? seen->first_view : view;
+        seen->last_view = view;
+    }
     seen->reserved += event->seq * (view->counters->reserved.now / MT_MIB);
     return ++seen->events == seen->most ? MT_END : MT_OK;
 }
@@ -159,14 +166,13 @@ static void assert_same(const struct mt_replay_summary *one, const struct mt_rep
     }
 }
 
-/* Returns how many replays followed another one at the first event of memory. */
-static size_t compare(struct mt_source *source, const struct job *jobs, size_t count,
-                      bool two_threads)
+static struct followers compare(struct mt_source *source, const struct job *jobs, size_t count,
+                                bool two_threads)
 {
     struct outcome *alone = calloc(count, sizeof *alone);
     struct outcome *together = calloc(count, sizeof *together);
     uint64_t readings, events;
-    size_t followers = 0;
+    struct followers followers = {0, 0};
 
     assert_non_null(alone);
     assert_non_null(together);
@@ -183,7 +189,8 @@ static size_t compare(struct mt_source *source, const struct job *jobs, size_t c
         assert_int_equal(alone[i].seen.events, together[i].seen.events);
         assert_int_equal(alone[i].seen.reserved, together[i].seen.reserved);
         assert_true(!jobs[i].most_events || together[i].seen.events == jobs[i].most_events);
-        followers += i && together[i].seen.first_view == together[i - 1].seen.first_view;
+        followers.first += i && together[i].seen.first_view == together[i - 1].seen.first_view;
+        followers.last += i && together[i].seen.last_view == together[i - 1].seen.last_view;
     }
     free(alone);
     free(together);
@@ -193,9 +200,9 @@ static size_t compare(struct mt_source *source, const struct job *jobs, size_t c
 static void compare_capture(struct mt_source *source, size_t followers)
 {
     for (unsigned two_threads = 0; two_threads < 2; two_threads++) {
-        size_t found =
+        struct followers found =
             compare(source, jobs_of_captures, MT_ARRAY_LEN(jobs_of_captures), two_threads);
-        assert_int_equal(found, followers);
+        assert_int_equal(found.first, followers);
         rewind_source(source);
     }
 }
@@ -360,22 +367,54 @@ TEST(random_programs_side_by_side_are_one_by_one)
 {
     static struct mt_event events[EVENTS];
     static struct job jobs[MOST_JOBS];
-    size_t followers = 0;
+    size_t first = 0, last = 0;
 
     for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
         struct dice dice = {seed};
         struct memory_source source;
+        struct followers followers;
 
         printf("seed %u\n", (unsigned)seed);
         fflush(stdout);
         memory_source_init(&source, events, make_program(&dice, events), 16);
         memory_source_heap(&source, "pytorch");
         source.source.header.has_free_requested = true;
-        followers += compare(&source.source, jobs, make_jobs(&dice, jobs), seed % 2 == 1);
+        followers = compare(&source.source, jobs, make_jobs(&dice, jobs), seed % 2 == 1);
+        first += followers.first;
+        last += followers.last;
         memory_source_release(&source);
     }
-    printf("%u replays followed another one\n", (unsigned)followers);
-    assert_true(followers > 20 * PROGRAMS);
+    printf("%u replays followed another one, %u at the end\n", (unsigned)first, (unsigned)last);
+    assert_true(first > 20 * PROGRAMS);
+}
+
+/* A cached segment of 40 MiB, a request for 60 MiB, and then one for `last_mib`: limits below 100
+ * MiB refuse the second one until the cache is empty. Returns how many of the limits of 4096, 90,
+ * 80 and 50 MiB share a state at the end. */
+static size_t followers_after_refusal(uint64_t last_mib)
+{
+    const struct job jobs[] = {{.options = {"pytorch:", .limit_bytes = 4 * MT_GIB}},
+                               {.options = {"pytorch:", .limit_bytes = 90 * MT_MIB}},
+                               {.options = {"pytorch:", .limit_bytes = 80 * MT_MIB}},
+                               {.options = {"pytorch:", .limit_bytes = 50 * MT_MIB}}};
+    struct mt_event events[] = {
+        event(MT_EVENT_ALLOC, 0, 40 * MT_MIB, 0), event(MT_EVENT_FREE_COMPLETED, 0, 40 * MT_MIB, 0),
+        event(MT_EVENT_ALLOC, 1, 60 * MT_MIB, 0), event(MT_EVENT_ALLOC, 2, last_mib * MT_MIB, 0)};
+    struct memory_source source;
+    struct followers followers;
+
+    memory_source_init(&source, events, MT_ARRAY_LEN(events), 2);
+    memory_source_heap(&source, "pytorch");
+    followers = compare(&source.source, jobs, MT_ARRAY_LEN(jobs), false);
+    memory_source_release(&source);
+    assert_int_equal(followers.first, 3);
+    return followers.last;
+}
+
+TEST(equal_refusals_keep_a_state_shared)
+{
+    assert_int_equal(followers_after_refusal(20), 1); /* 90 and 80 MiB */
+    assert_int_equal(followers_after_refusal(25), 0);
 }
 
 /* Each thread goes on alone after the replay of the other one has ended. */
