@@ -50,78 +50,6 @@ static enum mt_status free_order_search(struct mt_source *source, struct mt_pool
     return status;
 }
 
-void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded)
-{
-    options->blind = recorded ? index > 0 : options->blind;
-    options->order = mt_base_order_at(recorded && index > 0 ? index - 1 : index);
-}
-
-/* Every replay of a source has the devices in the same order. */
-static bool begin(struct mt_replay_summary *summary)
-{
-    bool open = false;
-
-    for (uint16_t i = 0; i < summary->device_count; i++) {
-        struct mt_replay_result *result = &summary->devices[i];
-
-        result->order_count = 1;
-        result->reserved_low_bytes = result->counters.reserved.peak;
-        result->reserved_high_bytes = result->counters.reserved.peak;
-        result->allocated_low_bytes = result->counters.allocated.peak;
-        result->allocated_high_bytes = result->counters.allocated.peak;
-        result->most_failed_requests = result->failed_requests;
-        open |= result->address_ties > 0;
-    }
-    return open;
-}
-
-static void widen_range(uint64_t *low, uint64_t *high, uint64_t peak)
-{
-    *low = mt_min_u64(*low, peak);
-    *high = mt_max_u64(*high, peak);
-}
-
-static void widen(struct mt_replay_summary *summary, const struct mt_replay_summary *other)
-{
-    for (uint16_t i = 0; i < summary->device_count && i < other->device_count; i++) {
-        struct mt_replay_result *result = &summary->devices[i];
-        const struct mt_counters *counters = &other->devices[i].counters;
-
-        if (!result->address_ties)
-            continue;
-        result->order_count++;
-        widen_range(&result->reserved_low_bytes, &result->reserved_high_bytes,
-                    counters->reserved.peak);
-        widen_range(&result->allocated_low_bytes, &result->allocated_high_bytes,
-                    counters->allocated.peak);
-        result->most_failed_requests =
-            mt_max_u64(result->most_failed_requests, other->devices[i].failed_requests);
-    }
-}
-
-enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
-                                uint32_t orders, struct mt_replay_summary *summary,
-                                struct mt_error *error)
-{
-    struct mt_replay_options with = *options;
-    struct mt_replay_summary *other;
-    enum mt_status status = MT_OK;
-
-    if (!begin(summary) || orders < 2)
-        return MT_OK;
-    other = mt_memory_new(sizeof *other);
-    for (uint32_t i = 1; status == MT_OK && i < orders && i < MT_BASE_ORDERS; i++) {
-        mt_replay_use_order(&with, i, summary->devices[0].recorded_addresses);
-        status = mt_source_rewind(source, error);
-        if (status == MT_OK)
-            status = mt_replay_run(source, &with, NULL, other, error);
-        if (status == MT_OK)
-            widen(summary, other);
-    }
-    free(other);
-    return status;
-}
-
 static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error *error)
 {
     const char *why = mt_header_why_only_recorded(&replay->source->header);
@@ -523,6 +451,105 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
         close_replay(&replays[i], made[i]);
     free(replays);
     free(made);
+    return status;
+}
+
+void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded)
+{
+    options->blind = recorded ? index > 0 : options->blind;
+    options->order = mt_base_order_at(recorded && index > 0 ? index - 1 : index);
+}
+
+/* Every replay of a source has the devices in the same order. */
+static bool begin(struct mt_replay_summary *summary)
+{
+    bool open = false;
+
+    for (uint16_t i = 0; i < summary->device_count; i++) {
+        struct mt_replay_result *result = &summary->devices[i];
+
+        result->order_count = 1;
+        result->reserved_low_bytes = result->counters.reserved.peak;
+        result->reserved_high_bytes = result->counters.reserved.peak;
+        result->allocated_low_bytes = result->counters.allocated.peak;
+        result->allocated_high_bytes = result->counters.allocated.peak;
+        result->most_failed_requests = result->failed_requests;
+        open |= result->address_ties > 0;
+    }
+    return open;
+}
+
+/* Whether one pass suffices for replays with these options; if not, each runs alone. */
+static bool can_share_pass(struct mt_source *source, const struct mt_replay_options *options)
+{
+    struct mt_one_replay replay = {.options = options, .source = source};
+    struct mt_error error;
+
+    return find_policy(&replay, &error) == MT_OK && is_plain(&replay);
+}
+
+static enum mt_status run_jobs(struct mt_source *source, const struct mt_replay_job *jobs,
+                               size_t count, struct mt_error *error)
+{
+    const size_t step = can_share_pass(source, jobs->options) ? count : 1;
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; status == MT_OK && i < count; i += step) {
+        status = mt_source_rewind(source, error);
+        if (status == MT_OK && step > 1)
+            status = mt_replay_run_together(source, jobs, count, NULL, error);
+        else if (status == MT_OK)
+            status = mt_replay_run(source, jobs[i].options, NULL, jobs[i].summary, error);
+    }
+    return status;
+}
+
+static void widen_range(uint64_t *low, uint64_t *high, uint64_t peak)
+{
+    *low = mt_min_u64(*low, peak);
+    *high = mt_max_u64(*high, peak);
+}
+
+static void widen(struct mt_replay_summary *summary, const struct mt_replay_summary *other)
+{
+    for (uint16_t i = 0; i < summary->device_count && i < other->device_count; i++) {
+        struct mt_replay_result *result = &summary->devices[i];
+        const struct mt_counters *counters = &other->devices[i].counters;
+
+        if (!result->address_ties)
+            continue;
+        result->order_count++;
+        widen_range(&result->reserved_low_bytes, &result->reserved_high_bytes,
+                    counters->reserved.peak);
+        widen_range(&result->allocated_low_bytes, &result->allocated_high_bytes,
+                    counters->allocated.peak);
+        result->most_failed_requests =
+            mt_max_u64(result->most_failed_requests, other->devices[i].failed_requests);
+    }
+}
+
+enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
+                                uint32_t orders, struct mt_replay_summary *summary,
+                                struct mt_error *error)
+{
+    const uint32_t count = (uint32_t)mt_min_u64(orders, MT_BASE_ORDERS);
+    struct mt_replay_options with[MT_BASE_ORDERS];
+    struct mt_replay_job jobs[MT_BASE_ORDERS];
+    struct mt_replay_summary *others;
+    enum mt_status status;
+
+    if (!begin(summary) || orders < 2)
+        return MT_OK;
+    others = mt_memory_new(count * sizeof *others);
+    for (uint32_t i = 1; i < count; i++) {
+        with[i] = *options;
+        mt_replay_use_order(&with[i], i, summary->devices[0].recorded_addresses);
+        jobs[i] = (struct mt_replay_job){&with[i], NULL, &others[i]};
+    }
+    status = run_jobs(source, jobs + 1, count - 1, error);
+    for (uint32_t i = 1; status == MT_OK && i < count; i++)
+        widen(summary, &others[i]);
+    free(others);
     return status;
 }
 

@@ -106,8 +106,8 @@ void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool
 /* Completes `summary`, the result of a replay with these options. Fills order_count, the lowest and
  * highest peaks, and the largest number of failed requests of every device. If addresses decided
  * choices on a device (address_ties), these values cover the first `orders` orders (1 to
- * MT_BASE_ORDERS), and the source is replayed from its start once for each further order. Returns
- * the status of mt_replay_run. */
+ * MT_BASE_ORDERS). The further ones share one pass over the source from its start, unless a limit
+ * has to be inferred: then each needs its own. Returns the status of mt_replay_run. */
 enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
                                 uint32_t orders, struct mt_replay_summary *summary,
                                 struct mt_error *error) MT_MUST_USE;

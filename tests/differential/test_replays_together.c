@@ -443,6 +443,44 @@ TEST(no_thread_waits_for_one_that_ended)
     mt_source_close(source);
 }
 
+static uint64_t highest_reserved(struct mt_source *source, const struct mt_replay_options *options,
+                                 struct mt_replay_summary *summary)
+{
+    uint64_t highest = 0;
+
+    for (uint32_t i = 0; i < MT_BASE_ORDERS; i++) {
+        struct mt_replay_options with = *options;
+        struct mt_error error;
+
+        mt_replay_use_order(&with, i, false);
+        rewind_source(source);
+        assert_int_equal(mt_replay_run(source, &with, NULL, summary, &error), MT_OK);
+        highest = mt_max_u64(highest, summary->devices[0].counters.reserved.peak);
+    }
+    return highest;
+}
+
+TEST(orders_share_a_reading)
+{
+    struct mt_source *source = open_capture("captures", "seq2seq.pickle.zst");
+    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:64"};
+    uint64_t highest, readings;
+    struct mt_error error;
+
+    assert_non_null(summary);
+    highest = highest_reserved(source, &options, summary);
+    rewind_source(source);
+    assert_int_equal(mt_replay_run(source, &options, NULL, summary, &error), MT_OK);
+    readings = source->readings;
+    assert_int_equal(mt_replay_orders(source, &options, MT_BASE_ORDERS, summary, &error), MT_OK);
+    assert_int_equal(source->readings, readings + 1);
+    assert_int_equal(summary->devices[0].order_count, MT_BASE_ORDERS);
+    assert_int_equal(summary->devices[0].reserved_high_bytes, highest);
+    free(summary);
+    mt_source_close(source);
+}
+
 int main(void)
 {
     return run_tests_of_file(NULL, NULL);
