@@ -19,7 +19,7 @@
 enum {
     MAX_ROWS = 1024,
     MAX_FIT_ROWS = 6,         /* on the front: each costs a search (fit.h) */
-    TOGETHER = 2,             /* settings in one reading, each in its own thread */
+    TOGETHER = 4,             /* settings in one reading, in two threads */
     LARGE_SEGMENT_SINCE = 211 /* PyTorch 2.11 */
 };
 
@@ -155,21 +155,18 @@ static enum mt_status replay(struct search *search, const char *policy, uint64_t
     return status;
 }
 
-/* Replays the waiting rows. Under a limit all replays go to the end: see keep_sure. */
-static enum mt_status try_waiting(struct search *search)
+/* Replays rows in one reading. Under a limit all replays go to the end: see keep_sure. */
+static enum mt_status try_rows(struct search *search, struct row *const *rows, size_t count)
 {
     struct attempt attempts[TOGETHER];
     struct mt_replay_job jobs[TOGETHER];
-    const size_t count = search->waiting;
     const uint64_t limit = search->options->limit_bytes;
     enum mt_status status;
 
-    if (!count)
-        return MT_OK;
     for (size_t i = 0; i < count; i++) {
         struct attempt *new = &attempts[i];
 
-        *new = (struct attempt){.search = search, .row = &search->rows[search->count + i]};
+        *new = (struct attempt){.search = search, .row = rows[i]};
         (void)snprintf(new->policy, sizeof new->policy, "pytorch:%s", new->row->result.conf);
         new->options = (struct mt_replay_options){.policy = new->policy, .limit_bytes = limit};
         new->observer = (struct mt_replay_observer){new, stop_if_beaten, NULL};
@@ -190,8 +187,29 @@ static enum mt_status try_waiting(struct search *search)
         search->stopped &= attempts[i].stopped;
         free(attempts[i].summary);
     }
-    search->count += status == MT_OK ? count : 0;
+    return status;
+}
+
+/* Settings that split every block beat most others, so they come first. Neighbors in this order
+ * stop at about the same time. */
+MT_DEFINE_POINTER_ORDER(by_promise, struct row,
+                        MT_DESCENDING(config.max_split_bytes) ||
+                            MT_ASCENDING(config.divisions[0]) || MT_BY_PLACE)
+
+/* Replays the waiting rows. */
+static enum mt_status try_waiting(struct search *search)
+{
+    struct row **rows = mt_memory_new(MAX_ROWS * sizeof *rows);
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < search->waiting; i++)
+        rows[i] = &search->rows[search->count + i];
+    qsort(rows, search->waiting, sizeof *rows, by_promise);
+    search->count += search->waiting;
+    for (size_t i = 0; status == MT_OK && i < search->waiting; i += TOGETHER)
+        status = try_rows(search, rows + i, mt_min_u64(search->waiting - i, TOGETHER));
     search->waiting = 0;
+    free(rows);
     return status;
 }
 
@@ -214,18 +232,30 @@ static bool is_known(const struct search *search, const char *conf)
     return false;
 }
 
-static enum mt_status try_config(struct search *search, const struct mt_pytorch_config *config)
+static void add_config(struct search *search, const struct mt_pytorch_config *config)
 {
     struct row row = {.config = *config};
 
     if (search->count + search->waiting == MAX_ROWS)
-        return MT_OK;
+        return;
     mt_pytorch_config_spell(config, row.result.conf, sizeof row.result.conf);
     if (is_known(search, row.result.conf))
-        return MT_OK;
+        return;
     row.option_count = count_options(row.result.conf);
     search->rows[search->count + search->waiting++] = row;
-    return search->waiting == TOGETHER ? try_waiting(search) : MT_OK;
+}
+
+/* The defaults without a limit, which were replayed to learn what fails: the first row. */
+static void keep_defaults(struct search *search, const struct mt_tune_row *result)
+{
+    struct mt_pytorch_config config;
+
+    mt_pytorch_config_defaults(&config);
+    add_config(search, &config);
+    search->rows[0].result = *result;
+    search->rows[0].result.serves = true;
+    search->count++;
+    search->waiting--;
 }
 
 static void set_divisions(struct mt_pytorch_config *config, uint64_t value)
@@ -239,20 +269,19 @@ static void set_divisions(struct mt_pytorch_config *config, uint64_t value)
 static enum mt_status try_grid(struct search *search)
 {
     struct mt_pytorch_config config;
-    enum mt_status status = MT_OK;
     size_t expandable, split, division;
 
     for (expandable = 0; expandable < 2; expandable++)
         for (split = 0; split < MT_ARRAY_LEN(split_mib); split++)
-            for (division = 0; status == MT_OK && division < MT_ARRAY_LEN(divisions); division++) {
+            for (division = 0; division < MT_ARRAY_LEN(divisions); division++) {
                 mt_pytorch_config_defaults(&config);
                 config.expandable_segments = expandable;
                 if (split_mib[split])
                     config.max_split_bytes = split_mib[split] * MT_MIB;
                 set_divisions(&config, divisions[division]);
-                status = try_config(search, &config);
+                add_config(search, &config);
             }
-    return status == MT_OK ? try_waiting(search) : status;
+    return try_waiting(search);
 }
 
 /* PyTorch requires the largest block that is split to be no smaller than a segment. */
@@ -261,26 +290,23 @@ static bool is_legal(const struct mt_pytorch_config *config)
     return config->max_split_bytes >= config->large_segment_bytes;
 }
 
-static enum mt_status refine(struct search *search, const struct mt_pytorch_config *of)
+static void refine(struct search *search, const struct mt_pytorch_config *of)
 {
     struct mt_pytorch_config config;
-    enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(segment_mib); i++) {
+    for (i = 0; i < MT_ARRAY_LEN(segment_mib); i++) {
         config = *of;
         config.large_segment_bytes = segment_mib[i] * MT_MIB;
         config.max_non_split_rounding_bytes = config.large_segment_bytes;
         if (mt_pytorch_version(&search->source->header) >= LARGE_SEGMENT_SINCE && is_legal(&config))
-            status = try_config(search, &config);
+            add_config(search, &config);
     }
-    for (i = 0; status == MT_OK && search->options->limit_bytes && i < MT_ARRAY_LEN(gc_thresholds);
-         i++) {
+    for (i = 0; search->options->limit_bytes && i < MT_ARRAY_LEN(gc_thresholds); i++) {
         config = *of;
         config.gc_threshold = gc_thresholds[i];
-        status = try_config(search, &config);
+        add_config(search, &config);
     }
-    return status;
 }
 
 static bool is_on_front(const struct search *search, const struct row *row)
@@ -307,13 +333,10 @@ static enum mt_status try_around_front(struct search *search)
 {
     struct row *front[MT_MAX_TUNE_FRONT];
     size_t count = find_front(search, front, MT_MAX_TUNE_FRONT), i;
-    enum mt_status status = MT_OK;
 
-    for (i = 0; status == MT_OK && i < count; i++) {
-        struct mt_pytorch_config config = front[i]->config;
-        status = refine(search, &config);
-    }
-    return status == MT_OK ? try_waiting(search) : status;
+    for (i = 0; i < count; i++)
+        refine(search, &front[i]->config);
+    return try_waiting(search);
 }
 
 static enum mt_status find_fit(struct search *search, const char *policy, struct mt_tune_row *row)
@@ -470,6 +493,7 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
     if (!search->options->limit_bytes) {
         search->run = mt_memory_new(sizeof *search->run);
         *search->run = *search->replay;
+        keep_defaults(search, &unlimited);
     }
     if (search->replay->is_driver_level ||
         strcmp(mt_policy_of_run(&search->source->header), "pytorch") != 0) {

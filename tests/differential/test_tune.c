@@ -94,6 +94,15 @@ static void measure(struct mt_source *source, const char *conf, uint64_t limit_b
     }
 }
 
+/* The run's own replays and 20 readings of four settings, each up to its end. */
+TEST(settings_share_readings)
+{
+    struct mt_source *source = tune("gpt_default", 0, false);
+
+    assert_in_range(source->readings, 20, 26);
+    mt_source_close(source);
+}
+
 /* Every row equals a replay of that setting, and no row dominates another. */
 static void check_front(struct mt_source *source, uint64_t limit_bytes)
 {
