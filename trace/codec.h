@@ -118,6 +118,7 @@ struct mt_ids {
     uint32_t lost[MT_TABLE_COUNT];        /* replacement of lost ids; MT_NO_ID = not created yet */
     uint32_t limit; /* maximum entries of a table: bounds the memory for hostile files */
     uint64_t text_bytes, text_limit;
+    struct mt_source *source; /* of the symbols, if another thread may read them; or NULL */
 };
 
 /* Bytes of text that a reader accepts from a file of `file_bytes`. */
@@ -176,6 +177,12 @@ struct mt_decoded {
 enum mt_status mt_event_block_decode(struct mt_decoder *decoder, const struct mt_event_block *block,
                                      struct mt_ids *ids, struct mt_symbols *symbols,
                                      struct mt_decoded *decoded, const char **reason) MT_MUST_USE;
+
+/* Changes ids and symbols as mt_event_block_decode does, without the events: defines devices and
+ * the placeholders of lost ids. */
+enum mt_status mt_event_block_resolve(struct mt_decoder *decoder,
+                                      const struct mt_event_block *block, struct mt_ids *ids,
+                                      struct mt_symbols *symbols) MT_MUST_USE;
 
 /* Returns whether the bytes at `start` decode to exactly these events; *why is the first
  * difference. Also returns true if memory for the check is missing. */

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "codec.h"
 #include "event.h"
+#include "source.h"
 #include "symbols.h"
 #include "util.h"
 
@@ -225,6 +226,7 @@ static enum mt_status form_device(struct decoding *job, uint64_t device, struct 
     MT_ASSERT(job->symbols->device_count <= MT_MAX_DEVICES);
     if (device < job->symbols->device_count)
         return MT_OK;
+    mt_source_change_symbols(job->ids->source);
     return mt_symbols_device(job->symbols, (uint32_t)device, MT_NO_ID, 0);
 }
 
@@ -329,23 +331,28 @@ static enum mt_status read_symbol_columns(struct decoding *job, const char **rea
                        decoder->name_lost);
 }
 
+/* Resolves all ids of the block: nothing else in it changes the symbols. */
+static enum mt_status read_ids(struct decoding *job, const char **reason)
+{
+    enum mt_status status = split_columns(job, reason);
+
+    if (status != MT_OK)
+        return status;
+    *reason = "forms are malformed";
+    status = read_forms(job);
+    return status == MT_OK ? read_symbol_columns(job, reason) : status;
+}
+
 static enum mt_status read_all(struct decoding *job, const char **reason)
 {
     struct mt_decoder *decoder = job->decoder;
     struct mt_cursor *columns = job->columns;
     uint32_t sizes_limit = (uint32_t)mt_min_u64(2 * (uint64_t)job->count, MT_BLOCK_MAX_EVENTS);
-    enum mt_status status = read_forms(job);
 
-    *reason = "forms are malformed";
-    if (status != MT_OK)
-        return status;
     if (!read_planes(&columns[MT_COLUMN_FORM_INDEX], job->count, job->form_count,
                      decoder->form_index))
         return malformed(reason, "column of forms is malformed");
     count_uses(job);
-    status = read_symbol_columns(job, reason);
-    if (status != MT_OK)
-        return status;
     if (!read_times(job) || !read_gaps(job))
         return malformed(reason, "column of times is malformed");
     if (!read_differences(&columns[MT_COLUMN_ADDRESSES], job->count, decoder->addresses,
@@ -374,7 +381,7 @@ static enum mt_status read_all(struct decoding *job, const char **reason)
  * on this. */
 static enum mt_status columns_read(struct decoding *job, const char **reason)
 {
-    enum mt_status status = split_columns(job, reason);
+    enum mt_status status = read_ids(job, reason);
 
     return status == MT_OK ? read_all(job, reason) : status;
 }
@@ -655,4 +662,20 @@ enum mt_status mt_event_block_decode(struct mt_decoder *decoder, const struct mt
     if (job.any_special)
         sort_out_special(&job, decoded);
     return MT_OK;
+}
+
+enum mt_status mt_event_block_resolve(struct mt_decoder *decoder,
+                                      const struct mt_event_block *block, struct mt_ids *ids,
+                                      struct mt_symbols *symbols)
+{
+    struct decoding job = {.decoder = decoder,
+                           .block = block,
+                           .ids = ids,
+                           .symbols = symbols,
+                           .count = block->header.event_count};
+    const char *reason;
+
+    if (!job.count)
+        return MT_OK;
+    return make_room(decoder, job.count) == MT_OK ? read_ids(&job, &reason) : MT_ERR_MEMORY;
 }

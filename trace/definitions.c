@@ -6,6 +6,7 @@
 #include "check.h"
 #include "codec.h"
 #include "grow.h"
+#include "source.h"
 
 /* Definitions of a block -> symbols, and ids of the file -> ids of symbols. The bytes are not
  * trusted: ids, counts and texts are bounded by what a valid file of that size can hold. */
@@ -66,7 +67,9 @@ enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, en
     }
     *lost = true;
     if (ids->lost[table] == MT_NO_ID) {
-        enum mt_status status = make_lost(symbols, table, &ids->lost[table]);
+        enum mt_status status;
+        mt_source_change_symbols(ids->source);
+        status = make_lost(symbols, table, &ids->lost[table]);
         if (status != MT_OK)
             return status;
     }

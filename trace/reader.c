@@ -330,6 +330,28 @@ static enum mt_status trace_seek(struct mt_source *base, uint64_t target, bool b
     return MT_OK;
 }
 
+static enum mt_status trace_complete_symbols(struct mt_source *base, struct mt_error *error)
+{
+    struct trace_source *source = from_base(base);
+    enum mt_status status;
+    bool damaged = false;
+
+    for (size_t i = 0; (status = mt_zstd_frames_get(&source->frames, i, error)) == MT_OK; i++) {
+        struct mt_event_block block;
+
+        status = load(source, i, &block, error);
+        if (status != MT_OK && status != MT_ERR_FORMAT)
+            return status;
+        if (status == MT_OK)
+            status = mt_event_block_resolve(source->decoder, &block, &source->ids, &base->symbols);
+        if (status == MT_ERR_MEMORY)
+            return host_error(error, status);
+        damaged |= status != MT_OK;
+    }
+    base->symbols_complete = status == MT_END && !damaged;
+    return status == MT_END ? MT_OK : status;
+}
+
 static void trace_close(struct mt_source *base)
 {
     struct trace_source *source = from_base(base);
@@ -345,7 +367,8 @@ static void trace_close(struct mt_source *base)
     free(source);
 }
 
-static const struct mt_source_ops trace_ops = {trace_next, trace_rewind, trace_seek, trace_close};
+static const struct mt_source_ops trace_ops = {trace_next, trace_rewind, trace_seek, trace_close,
+                                               trace_complete_symbols};
 
 static struct trace_source *new_source(void)
 {
@@ -355,6 +378,7 @@ static struct trace_source *new_source(void)
         return NULL;
     source->base.ops = &trace_ops;
     source->base.format = "memtrace/1";
+    source->base.announces_changes = true;
     source->base.header.rank = source->base.header.world_size = -1;
     source->input.fd = -1;
     return source;
@@ -402,6 +426,7 @@ static enum mt_status open_input(struct trace_source *source, struct mt_error *e
 
     source->base.input_bytes = source->input.size;
     mt_ids_init(&source->ids, source->input.size);
+    source->ids.source = &source->base;
     source->decoder = mt_decoder_new();
     if (!source->decoder || mt_symbols_init(&source->base.symbols) != MT_OK ||
         mt_zstd_frames_init(frames, &source->input) != MT_OK)

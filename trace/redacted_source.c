@@ -198,7 +198,7 @@ static bool redact_header(struct redacted *self)
 
 struct mt_source *mt_redacted_source(struct mt_source *inner, const struct mt_redaction *redaction)
 {
-    static const struct mt_source_ops ops = {next, rewind_inner, NULL, close_both};
+    static const struct mt_source_ops ops = {next, rewind_inner, NULL, close_both, NULL};
     struct redacted *self = calloc(1, sizeof *self);
 
     if (!self) {

@@ -357,7 +357,7 @@ static bool defined_all(const struct mt_integrity *integrity)
 /* A reading that a second thread decodes ahead of the reader. What the reader can see of the source
  * depends only on the batches that it took. */
 
-enum { AHEAD_BATCHES = 3, MIN_AHEAD_EVENTS = 32768 };
+enum { AHEAD_BATCHES = 3, MIN_AHEAD_EVENTS = 32768, MIN_LONG_BYTES = 1 << 20 };
 
 /* A copy of a batch, and the source after it was decoded. */
 struct ahead_batch {
@@ -369,12 +369,13 @@ struct ahead_batch {
 
 struct mt_ahead {
     pthread_t thread;
-    pthread_mutex_t lock;   /* protects made, done, status, stops */
+    pthread_mutex_t lock;   /* protects made, done, waits, status, stops */
     pthread_cond_t changed; /* one of them did */
     struct ahead_batch batches[AHEAD_BATCHES];
     uint64_t made, done; /* batches */
     enum mt_status status;
     bool stops;
+    bool waits; /* the reader needs a batch that is not made */
     struct mt_error error;
     uint64_t taken; /* batches, by the reader */
 };
@@ -414,10 +415,23 @@ static void *read_ahead(void *context)
         pthread_mutex_lock(&ahead->lock);
         ahead->made += status == MT_OK;
         ahead->status = status;
+        ahead->waits = false;
         pthread_cond_signal(&ahead->changed);
     }
     pthread_mutex_unlock(&ahead->lock);
     return NULL;
+}
+
+void mt_source_change_symbols(struct mt_source *source)
+{
+    struct mt_ahead *ahead = source ? source->ahead : NULL;
+
+    if (!ahead)
+        return;
+    pthread_mutex_lock(&ahead->lock);
+    while (!ahead->waits && !ahead->stops)
+        pthread_cond_wait(&ahead->changed, &ahead->lock);
+    pthread_mutex_unlock(&ahead->lock);
 }
 
 static const struct ahead_batch *last_taken(const struct mt_ahead *ahead)
@@ -472,7 +486,8 @@ static enum mt_status take_ahead(struct mt_source *source, struct mt_event_batch
     pthread_mutex_lock(&ahead->lock);
     ahead->done = ahead->taken;
     pthread_cond_signal(&ahead->changed);
-    while (ahead->made == ahead->taken && ahead->status == MT_OK)
+    ahead->waits = ahead->made == ahead->taken && ahead->status == MT_OK;
+    while (ahead->waits)
         pthread_cond_wait(&ahead->changed, &ahead->lock);
     if (ahead->made == ahead->taken)
         status = ahead->status;
@@ -505,8 +520,8 @@ static enum mt_status decode(struct mt_source *source, struct mt_event_batch *ba
 {
     enum mt_status status;
 
-    if (source->reads_ahead && source->symbols_complete && !source->ahead &&
-        source->events_read - source->events_read_before >= MIN_AHEAD_EVENTS)
+    if (source->reads_ahead && (source->symbols_complete || source->announces_changes) &&
+        !source->ahead && source->events_read - source->events_read_before >= MIN_AHEAD_EVENTS)
         start_ahead(source);
     status =
         source->ahead ? take_ahead(source, batch, error) : source->ops->next(source, batch, error);
@@ -558,6 +573,28 @@ enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error
     source->events_read_before = source->events_read;
     overlay_rewind(&source->overlay);
     return source->ops->rewind(source, error);
+}
+
+static enum mt_status skip_all(struct mt_source *source, struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK)
+        ;
+    return status == MT_END ? MT_OK : status;
+}
+
+enum mt_status mt_source_complete_symbols(struct mt_source *source, struct mt_error *error)
+{
+    enum mt_status status;
+
+    if (source->symbols_complete || source->input_bytes < MIN_LONG_BYTES)
+        return MT_OK;
+    stop_ahead(source, false);
+    status = source->ops->complete_symbols ? source->ops->complete_symbols(source, error)
+                                           : skip_all(source, error);
+    return status == MT_OK ? mt_source_rewind(source, error) : status;
 }
 
 double mt_source_share(const struct mt_source *source)

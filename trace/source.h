@@ -215,6 +215,7 @@ struct mt_source {
     /* By stack, bits of enum mt_stack_use: what happened there after the state at the start. NULL:
      * only the events show it. A source that has it has events of one heap, and no ranges. */
     const uint8_t *stack_uses;
+    bool announces_changes;      /* readings call mt_source_change_symbols */
     bool reads_ahead;            /* PRIVATE, like the next two: mt_source_read_ahead */
     struct mt_ahead *ahead;      /* NULL = this thread decodes */
     uint64_t events_read_before; /* events_read at the last rewind */
@@ -230,6 +231,8 @@ struct mt_source_ops {
      * not the file. May be NULL: then the caller reads and skips. */
     enum mt_status (*seek)(struct mt_source *, uint64_t target, bool by_time, struct mt_error *);
     void (*close)(struct mt_source *);
+    /* See mt_source_complete_symbols. Rewind afterwards. May be NULL: it is read. */
+    enum mt_status (*complete_symbols)(struct mt_source *, struct mt_error *);
 };
 
 /* MT_OK and a batch of at least one event, MT_END, or an error (error filled).
@@ -238,11 +241,21 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
                               struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
-/* Whether a second thread decodes the next batches of a long reading, as soon as the symbols are
- * complete. It starts with a later call of mt_source_next and ends with the reading, or here: then
- * rewind, because batches that it decoded are gone. Until then, `integrity` is not valid, and only
- * functions of this header may be called. Costs the memory of three batches. */
+/* speed only: defines everything that readings of a long undamaged trace define, so that several
+ * threads may work on them, and rewinds. Costs about a third of a reading. */
+enum mt_status mt_source_complete_symbols(struct mt_source *source,
+                                          struct mt_error *error) MT_MUST_USE;
+
+/* Whether a second thread decodes the next batches of a long reading, if the symbols are complete
+ * or the source announces changes. It starts with a later call of mt_source_next and ends with the
+ * reading, or here: then rewind, because batches that it decoded are gone. Until then, `integrity`
+ * is not valid, and only functions of this header may be called. Costs the memory of three batches.
+ */
 void mt_source_read_ahead(struct mt_source *source, bool ahead);
+
+/* The reading is about to define symbols: waits until its reader needs the next batch, so that it
+ * does not use the symbols meanwhile. NULL is fine. */
+void mt_source_change_symbols(struct mt_source *source);
 
 /* Ends a reading that stopped early: `integrity` is then that of the last whole reading. */
 void mt_source_leave(struct mt_source *source);

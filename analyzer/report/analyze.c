@@ -258,22 +258,6 @@ static enum mt_status choose_wanted(struct mt_analysis *analysis)
     return status;
 }
 
-enum { MIN_LONG_BYTES = 1 << 20 };
-
-/* Reads a long input to its end, since a survey in a thread of its own needs complete symbols. */
-static enum mt_status complete_symbols(struct mt_analysis *analysis)
-{
-    struct mt_source *source = analysis->source;
-    struct mt_event_batch batch;
-    enum mt_status status = MT_OK;
-
-    if (source->symbols_complete || source->input_bytes < MIN_LONG_BYTES)
-        return MT_OK;
-    while (status == MT_OK)
-        status = mt_source_next(source, &batch, analysis->error);
-    return status == MT_END ? mt_source_rewind(source, analysis->error) : status;
-}
-
 /* Chooses the heaps in view, and inserts inferred steps and phases if the program did not name
  * them. */
 static enum mt_status read_ranges(struct mt_analysis *analysis)
@@ -282,7 +266,7 @@ static enum mt_status read_ranges(struct mt_analysis *analysis)
 
     if (!status)
         status = mt_inferred_phases_insert(analysis->source, analysis->error);
-    return status ? status : complete_symbols(analysis);
+    return status ? status : mt_source_complete_symbols(analysis->source, analysis->error);
 }
 
 static void restart_watch(struct mt_analysis *analysis)

@@ -139,7 +139,9 @@ int mt_policy_runs_run(const struct mt_policy_runs *runs)
     mt_reading_start(&crew.reading, runs->source, crew.what, runs->common->quiet);
     while (started < wanted && pthread_create(&threads[started], NULL, help, &crew) == 0)
         started++;
+    mt_source_read_ahead(runs->source, runs->policies->count == 1 && runs->jobs != 1);
     work(&crew, runs->source, first, true);
+    mt_source_read_ahead(runs->source, false);
     for (i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     mt_reading_end(&crew.reading);

@@ -479,7 +479,8 @@ static void close_profile(struct mt_source *source)
 
 static enum mt_status prepare(struct profile *profile)
 {
-    static const struct mt_source_ops ops = {next_batch, rewind_to_start, NULL, close_profile};
+    static const struct mt_source_ops ops = {next_batch, rewind_to_start, NULL, close_profile,
+                                             NULL};
     struct mt_symbols *symbols = &profile->source.symbols;
     uint32_t name, heap;
 

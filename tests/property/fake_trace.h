@@ -41,7 +41,7 @@ static enum mt_status fake_rewind(struct mt_source *source, struct mt_error *err
     return MT_OK;
 }
 
-static const struct mt_source_ops fake_ops = {fake_next, fake_rewind, NULL, NULL};
+static const struct mt_source_ops fake_ops = {fake_next, fake_rewind, NULL, NULL, NULL};
 
 static uint64_t seed;
 

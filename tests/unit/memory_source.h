@@ -41,7 +41,8 @@ static enum mt_status memory_source_rewind(struct mt_source *source, struct mt_e
 static void memory_source_init(struct memory_source *self, struct mt_event *events, size_t count,
                                size_t batch)
 {
-    static const struct mt_source_ops ops = {memory_source_next, memory_source_rewind, NULL, NULL};
+    static const struct mt_source_ops ops = {memory_source_next, memory_source_rewind, NULL, NULL,
+                                             NULL};
 
     memset(self, 0, sizeof *self);
     if (mt_symbols_init(&self->source.symbols) != MT_OK)

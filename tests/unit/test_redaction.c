@@ -194,7 +194,7 @@ static void defining_close(struct mt_source *source)
 /* A damaged or foreign trace may end with definitions that no event follows. */
 TEST(last_definitions_are_copied)
 {
-    static const struct mt_source_ops ops = {defining_next, NULL, NULL, defining_close};
+    static const struct mt_source_ops ops = {defining_next, NULL, NULL, defining_close, NULL};
     static const struct mt_redaction redaction;
     struct mt_source inner = {.ops = &ops, .format = "test"}, *source;
     struct mt_event_batch batch;

@@ -1,6 +1,7 @@
 /* One loop over all events of a source, and who follows it. */
 #include "cmocka_all.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "memory_source.h"
@@ -136,7 +137,7 @@ static void read_long(struct mt_source *source, uint64_t most, bool ahead, uint6
 /* Whether it ends, stops or fails, and also if there is no second thread. */
 TEST(reading_ahead_shows_the_same)
 {
-    static const struct mt_source_ops ops = {next_of_long, memory_source_rewind, NULL, NULL};
+    static const struct mt_source_ops ops = {next_of_long, memory_source_rewind, NULL, NULL, NULL};
     static const uint64_t stops[] = {1, 32768, 32769, 40000, UINT64_MAX};
     struct mt_event *events = calloc(LONG_EVENTS, sizeof *events);
     struct memory_source program;
@@ -163,7 +164,7 @@ TEST(reading_ahead_shows_the_same)
 
 TEST(a_reading_that_is_left_shows_the_notes_of_a_whole_one)
 {
-    static const struct mt_source_ops ops = {next_of_long, memory_source_rewind, NULL, NULL};
+    static const struct mt_source_ops ops = {next_of_long, memory_source_rewind, NULL, NULL, NULL};
     struct mt_event *events = calloc(LONG_EVENTS, sizeof *events);
     struct memory_source program;
     struct mt_event_batch batch;
@@ -185,6 +186,42 @@ TEST(a_reading_that_is_left_shows_the_notes_of_a_whole_one)
     assert_null(program.source.ahead);
     assert_true(program.source.integrity.cut);
     assert_int_equal(program.source.integrity.events_read, LONG_EVENTS);
+    memory_source_release(&program);
+    free(events);
+}
+
+static enum mt_status next_that_defines(struct mt_source *source, struct mt_event_batch *batch,
+                                        struct mt_error *error)
+{
+    uint32_t id;
+
+    mt_source_change_symbols(source);
+    assert_int_equal(mt_symbols_stream(&source->symbols, source->progress_bytes + 1, &id), MT_OK);
+    return next_of_long(source, batch, error);
+}
+
+TEST(reading_ahead_defines_what_the_reader_has_reached)
+{
+    static const struct mt_source_ops ops = {next_that_defines, memory_source_rewind, NULL, NULL,
+                                             NULL};
+    struct mt_event *events = calloc(LONG_EVENTS, sizeof *events);
+    struct memory_source program;
+    struct mt_event_batch batch;
+    uint32_t before, batches = 0;
+
+    assert_non_null(events);
+    memory_source_init(&program, events, LONG_EVENTS, 64);
+    program.source.ops = &ops;
+    program.source.announces_changes = true;
+    before = program.source.symbols.stream_count;
+    mt_source_read_ahead(&program.source, true);
+    while (mt_source_next(&program.source, &batch, NULL) == MT_OK) {
+        batches++;
+        for (int i = 0; i < 100; i++)
+            sched_yield();
+        assert_int_equal(program.source.symbols.stream_count, before + batches);
+    }
+    assert_int_equal(batches, (LONG_EVENTS + 63) / 64);
     memory_source_release(&program);
     free(events);
 }

@@ -328,7 +328,8 @@ static void torch_close(struct mt_source *source)
     free(torch);
 }
 
-static const struct mt_source_ops torch_ops = {mt_torch_next, mt_torch_rewind, NULL, torch_close};
+static const struct mt_source_ops torch_ops = {mt_torch_next, mt_torch_rewind, NULL, torch_close,
+                                               NULL};
 
 static enum mt_status not_a_snapshot(struct mt_error *error)
 {
