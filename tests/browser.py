@@ -1,6 +1,7 @@
 """A real browser for tests: headless Chromium, driven through chromedriver
 (WebDriver over HTTP). Nothing that a page asks for may leave the machine."""
 import base64
+import http.client
 import json
 import os
 import pathlib
@@ -9,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 SKIPPED = 77
@@ -56,7 +56,7 @@ class Browser:
         for line in self.driver.stdout:
             found = re.search(r"started successfully on port (\d+)", line)
             if found:
-                self.address = f"http://127.0.0.1:{found.group(1)}"
+                self.driven = http.client.HTTPConnection("127.0.0.1", int(found.group(1)), timeout=600)
                 break
         else:
             raise RuntimeError("chromedriver did not start")
@@ -86,15 +86,13 @@ class Browser:
 
     def ask(self, method, path, body=None):
         """One command of WebDriver; its value."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.address + (self.session or "") + path, data, method=method,
-                                         headers={"Content-Type": "application/json"})
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request, timeout=600) as answer:
-                return json.load(answer)["value"]
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{method} {path}: {error.read().decode()[:2000]}") from None
+        data = None if body is None else json.dumps(body)
+        self.driven.request(method, (self.session or "") + path, data, {"Content-Type": "application/json"})
+        answer = self.driven.getresponse()
+        text = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{method} {path}: {text.decode()[:2000]}")
+        return json.loads(text)["value"]
 
     def open(self, path, state=""):
         """Loads a file again, with this fragment or query after its name."""
