@@ -197,7 +197,7 @@ static bool is_nested(void)
     return mt_self && mt_self->generation && mt_self->depth;
 }
 
-static bool enter_slowly(void)
+static bool begin_or_count(void)
 {
     int state = atomic_load(&mt_core.state);
 
@@ -217,23 +217,30 @@ static bool enter_slowly(void)
     return false;
 }
 
+/* Not inlined, like other rare paths here and in the sources, so that the usual path saves no
+ * registers. */
+static __attribute__((noinline)) bool enter_slowly(void)
+{
+    int saved = errno;
+    bool entered = begin_or_count();
+
+    errno = saved;
+    return entered;
+}
+
 bool mt_collect_enter(void)
 {
     struct mt_thread *thread = mt_self;
 
-    if (thread && thread->generation &&
-        thread->generation == atomic_load_explicit(mt_core.generation, memory_order_relaxed)) {
-        if (thread->depth) {
-            count_dropped();
-            return false;
-        }
-        thread->depth = 1;
-        return true;
+    if (!thread || !thread->generation ||
+        thread->generation != atomic_load_explicit(mt_core.generation, memory_order_relaxed))
+        return enter_slowly();
+    if (thread->depth) {
+        count_dropped();
+        return false;
     }
-    int saved = errno;
-    bool entered = enter_slowly();
-    errno = saved;
-    return entered;
+    thread->depth = 1;
+    return true;
 }
 
 void mt_collect_leave(void)
@@ -252,19 +259,41 @@ bool mt_collect_is_idle(void)
     return atomic_load_explicit(&mt_core.is_idle, memory_order_relaxed);
 }
 
+/* The slot must have room. The number is taken before the event is copied: the addition waits until
+ * earlier stores are in the cache, and the line of the event usually is not there yet. */
+static inline void put(struct mt_thread *thread, const struct mt_raw_event *event, uint64_t ticks)
+{
+    uint64_t seq = atomic_fetch_add_explicit(&mt_core.tape->next_seq, 1, memory_order_relaxed);
+    struct mt_slot *slot = thread->slot;
+    struct mt_raw_event *place = &slot->events[thread->used];
+    uint32_t committed = thread->used + 1;
+
+    *place = *event;
+    place->ticks = ticks;
+    place->seq = seq;
+    thread->used = committed;
+    atomic_store_explicit(&slot->committed, committed, memory_order_release);
+}
+
+static bool has_room(const struct mt_thread *thread)
+{
+    return thread->slot && thread->used < MT_SLOT_EVENTS;
+}
+
+static __attribute__((noinline)) void emit_slowly(const struct mt_raw_event *event)
+{
+    if (has_room(mt_self) || next_slot(mt_self))
+        put(mt_self, event, mt_clock_ticks(&mt_core.clock));
+    else
+        count_dropped();
+}
+
 void mt_collect_emit(const struct mt_raw_event *event)
 {
-    struct mt_thread *thread = mt_self;
-
-    if ((!thread->slot || thread->used == MT_SLOT_EVENTS) && !next_slot(thread)) {
-        count_dropped();
-        return;
-    }
-    struct mt_raw_event *place = &thread->slot->events[thread->used++];
-    *place = *event;
-    place->ticks = mt_clock_ticks(&mt_core.clock);
-    place->seq = atomic_fetch_add_explicit(&mt_core.tape->next_seq, 1, memory_order_relaxed);
-    atomic_store_explicit(&thread->slot->committed, thread->used, memory_order_release);
+    if (mt_core.clock.counter && has_room(mt_self))
+        put(mt_self, event, mt_counter_ticks());
+    else
+        emit_slowly(event);
 }
 
 bool mt_collect_takes_native(void)
@@ -307,15 +336,12 @@ static void set_once(_Atomic bool *flag)
         atomic_store_explicit(flag, true, memory_order_relaxed);
 }
 
-void mt_collect_stacks(struct mt_raw_event *event)
+static __attribute__((noinline)) void take_stacks(struct mt_raw_event *event)
 {
     const bool idle = mt_collect_is_idle();
 
     if (writer_failed())
         return; /* the event will only be counted */
-    if (!mt_recorder_settings->free_stacks &&
-        (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
-        return;
     if (!idle && mt_recorder_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
     bool asked = !idle && mt_collect_takes_native();
@@ -326,6 +352,15 @@ void mt_collect_stacks(struct mt_raw_event *event)
     set_once(&has_native);
     if (asked)
         set_once(&has_requested_native);
+}
+
+void mt_collect_stacks(struct mt_raw_event *event)
+{
+    const bool frees =
+        event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED;
+
+    if (!frees || mt_recorder_settings->free_stacks)
+        take_stacks(event);
 }
 
 uint32_t mt_collect_name(const char *text, size_t length)

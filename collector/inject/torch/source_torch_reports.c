@@ -89,7 +89,7 @@ static void decide(enum mt_torch_mode verdict)
 }
 
 /* If no reports arrive, entries cannot be compared with them and are accepted. */
-static void hold(const struct mt_raw_event *event)
+static __attribute__((noinline)) void hold(const struct mt_raw_event *event)
 {
     lock_held();
     if (mt_torch_mode() == MT_TORCH_CHECKING && held.count == MAX_HELD)
@@ -102,9 +102,10 @@ static void hold(const struct mt_raw_event *event)
     mt_torch_record_source();
 }
 
-static void emit(const struct mt_raw_event *event)
+/* `mode` may be older than the event. TRACKED is final, and hold reads the mode again. */
+static void emit(const struct mt_raw_event *event, enum mt_torch_mode mode)
 {
-    if (mt_torch_mode() != MT_TORCH_TRACKED) {
+    if (mode != MT_TORCH_TRACKED) {
         hold(event);
         return;
     }
@@ -159,7 +160,7 @@ void mt_torch_tracker_empty_cache(bool enters)
 
 /* Records once per call of empty_cache and device why the following segments are freed. If the call
  * ended with an exception, only an event that cannot occur inside it shows that. */
-static void follow_empty_cache(const struct mt_raw_event *event)
+static __attribute__((noinline)) void follow_empty_cache(const struct mt_raw_event *event)
 {
     uint64_t bit = (uint64_t)1 << (event->device & 63);
 
@@ -170,7 +171,7 @@ static void follow_empty_cache(const struct mt_raw_event *event)
                                     .python_stack = event->python_stack,
                                     .native_stack = event->native_stack};
         if (!(empty_cache.said & bit))
-            emit(&mark);
+            emit(&mark, mt_torch_mode());
         empty_cache.said |= bit;
     } else if (event->kind != MT_EVENT_FREE_COMPLETED) {
         empty_cache.inside = false;
@@ -178,7 +179,7 @@ static void follow_empty_cache(const struct mt_raw_event *event)
 }
 
 /* Facts that the header states at the end. */
-static void follow_facts(const struct mt_raw_event *event)
+static __attribute__((noinline)) void follow_facts(const struct mt_raw_event *event)
 {
     bool gives_back = event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP;
 
@@ -199,9 +200,10 @@ static void take_stacks(struct mt_raw_event *event)
     if (event->kind == MT_EVENT_FREE_COMPLETED && requested.addr == event->addr) {
         event->python_stack = requested.python_stack;
         event->native_stack = requested.native_stack;
-    } else {
-        mt_collect_stacks(event);
+        requested.addr = 0;
+        return;
     }
+    mt_collect_stacks(event);
     requested.addr = event->kind == MT_EVENT_FREE_REQUESTED ? event->addr : 0;
     requested.python_stack = event->python_stack;
     requested.native_stack = event->native_stack;
@@ -213,7 +215,7 @@ static void torch_tracker_call_ended(void)
     requested.addr = 0;
 }
 
-static void record(const struct entry *entry)
+static void record(const struct entry *entry, enum mt_torch_mode mode)
 {
     uint8_t kind = kinds[entry->action];
     bool oom = kind == MT_EVENT_OOM;
@@ -230,27 +232,29 @@ static void record(const struct entry *entry)
     if (entries_tell_pool && (entry->pool[0] || entry->pool[1]) && has_plausible_pool(entry))
         event.id = mt_collect_pool(entry->pool[0], entry->pool[1]);
     take_stacks(&event);
-    follow_facts(&event);
+    if (kind > MT_EVENT_FREE_COMPLETED)
+        follow_facts(&event);
     if (empty_cache.inside)
         follow_empty_cache(&event);
-    if (mt_torch_mode() == MT_TORCH_CHECKING && (kind == MT_EVENT_ALLOC || oom)) {
+    if (mode == MT_TORCH_CHECKING && (kind == MT_EVENT_ALLOC || oom)) {
         last.addr = event.addr;
         last.size_bytes = event.size_bytes;
         last.device = entry->device;
     }
-    emit(&event);
+    emit(&event, mode);
 }
 
 static void on_entry(const void *storage, const void *data)
 {
+    const enum mt_torch_mode mode = mt_torch_mode();
     const struct entry *entry = data;
     int saved = errno;
 
     (void)storage;
-    if (mt_torch_mode() == MT_TORCH_REPORTS || mt_torch_mode() == MT_TORCH_OFF ||
-        !is_plausible(entry) || !mt_collect_enter())
+    if (mode == MT_TORCH_REPORTS || mode == MT_TORCH_OFF || !is_plausible(entry) ||
+        !mt_collect_enter())
         return;
-    record(entry);
+    record(entry, mode);
     mt_collect_leave();
     errno = saved;
 }
@@ -310,17 +314,23 @@ static _Atomic(void *) originals[COUNT];
 
 static char absent;
 
+static __attribute__((noinline)) void *search(enum interposed which, const void *caller)
+{
+    int saved = errno;
+    void *function = mt_original_for(caller, names[which]);
+
+    function = function ? function : &absent;
+    atomic_store_explicit(&originals[which], function, memory_order_release);
+    errno = saved;
+    return function;
+}
+
 static void *original(enum interposed which, const void *caller)
 {
     void *function = atomic_load_explicit(&originals[which], memory_order_acquire);
 
-    if (!function) {
-        int saved = errno;
-        function = mt_original_for(caller, names[which]);
-        function = function ? function : &absent;
-        atomic_store_explicit(&originals[which], function, memory_order_release);
-        errno = saved;
-    }
+    if (!function)
+        function = search(which, caller);
     return function == &absent ? NULL : function;
 }
 
@@ -353,20 +363,26 @@ static void emit_usage(uint64_t addr, int64_t bytes, int device)
     }
 }
 
-static void on_usage(uint64_t addr, int64_t bytes, struct device device)
+static __attribute__((noinline)) void record_usage(uint64_t addr, int64_t bytes, int device)
 {
     int saved = errno;
 
-    torch_tracker_call_ended();
-    if (mt_torch_mode() >= MT_TORCH_TRACKED || device.type != DEVICE_CUDA || device.index < 0 ||
-        !bytes || !mt_collect_enter())
+    if (!mt_collect_enter())
         return;
     if (mt_torch_mode() == MT_TORCH_CHECKING && bytes > 0)
-        torch_tracker_check(addr, (uint64_t)bytes, device.index);
+        torch_tracker_check(addr, (uint64_t)bytes, device);
     if (mt_torch_mode() == MT_TORCH_REPORTS)
-        emit_usage(addr, bytes, device.index);
+        emit_usage(addr, bytes, device);
     mt_collect_leave();
     errno = saved;
+}
+
+static void on_usage(uint64_t addr, int64_t bytes, struct device device)
+{
+    torch_tracker_call_ended();
+    if (mt_torch_mode() < MT_TORCH_TRACKED && device.type == DEVICE_CUDA && device.index >= 0 &&
+        bytes)
+        record_usage(addr, bytes, device.index);
 }
 
 static void on_oom(uint64_t bytes, struct device device)

@@ -103,18 +103,13 @@ void mt_torch_limit_record(void)
     mt_collect_fact("memory_limit_bytes", text);
 }
 
-static _Atomic int current_mode = MT_TORCH_REPORTS;
+_Atomic int mt_torch_current_mode = MT_TORCH_REPORTS;
 static atomic_bool seen, told;
 static char options[2048], version_text[MT_TORCH_VERSION_BYTES];
 
-enum mt_torch_mode mt_torch_mode(void)
-{
-    return (enum mt_torch_mode)atomic_load_explicit(&current_mode, memory_order_acquire);
-}
-
 void mt_torch_set_mode(enum mt_torch_mode mode)
 {
-    atomic_store_explicit(&current_mode, mode, memory_order_release);
+    atomic_store_explicit(&mt_torch_current_mode, mode, memory_order_release);
 }
 
 bool mt_torch_reports_seen(void)
@@ -179,12 +174,10 @@ static void tell_reported(void)
     mt_collect_fact("has_free_requested", "1");
 }
 
-void mt_torch_record_source(void)
+static __attribute__((noinline)) void record_source(void)
 {
     enum mt_torch_mode mode = mt_torch_mode();
 
-    if (atomic_load_explicit(&told, memory_order_relaxed))
-        return;
     if (!(mode == MT_TORCH_TRACKED || (mode == MT_TORCH_REPORTS && mt_torch_reports_seen())) ||
         atomic_exchange(&told, true))
         return;
@@ -193,6 +186,12 @@ void mt_torch_record_source(void)
         tell_tracked();
     else
         tell_reported();
+}
+
+void mt_torch_record_source(void)
+{
+    if (!atomic_load_explicit(&told, memory_order_relaxed))
+        record_source();
 }
 
 void mt_torch_facts_forked(void)

@@ -15,6 +15,7 @@
 #ifndef MT_INJECT_TORCH_PARTS_H
 #define MT_INJECT_TORCH_PARTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +33,13 @@ enum mt_torch_mode {
     MT_TORCH_OFF       /* a forked child of a process that used CUDA */
 };
 
-enum mt_torch_mode mt_torch_mode(void);
+extern _Atomic int mt_torch_current_mode;
+
+static inline enum mt_torch_mode mt_torch_mode(void)
+{
+    return (enum mt_torch_mode)atomic_load_explicit(&mt_torch_current_mode, memory_order_acquire);
+}
+
 void mt_torch_set_mode(enum mt_torch_mode mode); /* the tracker decides */
 
 bool mt_torch_reports_seen(void); /* true if a report has become an event */
