@@ -72,6 +72,49 @@ TEST(times_of_a_short_life)
     mt_source_close(source);
 }
 
+static uint32_t count_slots(bool (*counts)(const struct mt_slot *slot))
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < mt_core.tape->slot_count; i++)
+        count += counts(mt_tape_slot(mt_core.tape, i));
+    return count;
+}
+
+static bool is_full(const struct mt_slot *slot)
+{
+    return atomic_load(&slot->state) == MT_SLOT_FULL;
+}
+
+static bool was_used(const struct mt_slot *slot)
+{
+    return slot->thread != 0;
+}
+
+/* Four slots at a time. The writer empties them in between. */
+static void bursts(void)
+{
+    for (uint64_t i = 0; i < 10; i++) {
+        emit_many(1, i * 2048, (i + 1) * 2048);
+        while (count_slots(is_full))
+            usleep(1000);
+        usleep(1000); /* until the pass of the writer has ended */
+    }
+    if (count_slots(was_used) > 20)
+        _exit(1);
+}
+
+/* Their memory is mapped and in a cache. */
+TEST(uses_emptied_slots_again)
+{
+    struct found found;
+
+    clean();
+    assert_int_equal(run_child(bursts), 0);
+    read_trace(trace, &found);
+    assert_int_equal(found.allocs[1], 20480);
+}
+
 static void emits_after_the_end(void)
 {
     emit(1, 10, NULL);

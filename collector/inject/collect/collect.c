@@ -36,11 +36,11 @@ static void close_slot(struct mt_thread *thread)
     thread->slot = NULL;
 }
 
-/* Takes the next free slot, starting at the place of the last one. */
+/* Takes the next free slot, starting behind the last one, or at the first slot after the writer has
+ * emptied slots: their memory is more likely to be mapped and in a cache. */
 static struct mt_slot *take_free_slot(struct mt_tape *tape)
 {
-    static _Atomic uint32_t hint;
-    uint32_t start = atomic_load_explicit(&hint, memory_order_relaxed);
+    uint32_t start = atomic_load_explicit(&mt_core.next_slot, memory_order_relaxed);
 
     for (uint32_t i = 0; i < tape->slot_count; i++) {
         uint32_t index = (start + i) % tape->slot_count;
@@ -48,7 +48,7 @@ static struct mt_slot *take_free_slot(struct mt_tape *tape)
         uint32_t wanted = MT_SLOT_FREE;
         if (atomic_load_explicit(&slot->state, memory_order_relaxed) == MT_SLOT_FREE &&
             atomic_compare_exchange_strong(&slot->state, &wanted, MT_SLOT_OPEN)) {
-            atomic_store_explicit(&hint, index + 1, memory_order_relaxed);
+            atomic_store_explicit(&mt_core.next_slot, index + 1, memory_order_relaxed);
             return slot;
         }
     }

@@ -49,6 +49,7 @@ struct mt_core {
     sem_t writer_sleeps;         /* 1 while the writer sleeps and no fork() holds it, else 0 */
     _Atomic uint32_t wake;       /* futex of the writer */
     _Atomic uint32_t full_slots; /* number of slots filled since the writer last looked */
+    _Atomic uint32_t next_slot;  /* where the search for a free slot begins */
     _Atomic bool is_idle;        /* recording has not begun: events only change what is alive */
     _Atomic bool disk_full; /* the writer waits for disk space, so no thread waits for the writer */
     pthread_key_t thread_key;

@@ -366,6 +366,7 @@ static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
         return status;
     if (result.events || result.followed || result.missing)
         mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
+    atomic_store_explicit(&mt_core.next_slot, 0, memory_order_relaxed);
     if (!result.waiting || result.events || result.followed)
         job->stuck_since_ns = 0;
     else if (!job->stuck_since_ns)
