@@ -56,15 +56,23 @@ def numbers():
         alloc()
         yield i
 
+def repeated():
+    for _ in range(3):
+        alloc()
+
 def work():
     for i in range(3):
         Layer(i)()
+    repeated()
+    repeated()  # equal frames, below one that went on
     list(numbers())
     [alloc() for _ in range(2)]
     sorted([2, 1], key=lambda n: alloc() or n)
     exec(compile("\\\\n\\\\nalloc()", "/not/there/\\u65e5\\u672c.py", "exec"))
     for i in range(20):
         exec(compile("\\\\n" * (i % 2) + "alloc()", f"<cell {i:02}>", "exec"))
+    for i in range(20):  # one code object after the other, at the same address
+        exec(compile("for _ in range(3): alloc()", f"<loop {i:02}>", "exec"))
 
 def wait():  # until the collector has compared two frames and trusts what it reads
     for i in range(40):

@@ -65,17 +65,31 @@ struct mt_python_stack {
     uint32_t id; /* 0 = empty */
 };
 
+/* A frame of a stack, with the fields as they are in memory. */
+struct mt_python_kept {
+    uintptr_t frame, code, instruction;
+    uint32_t number; /* of the code object */
+    bool is_python;
+};
+
 enum {
     MT_PYTHON_SETS = 512,
     MT_PYTHON_WAYS = 2,
-    MT_PYTHON_STACKS = 1024,
+    /* a step of a training loop has up to thousands of stacks */
+    MT_PYTHON_STACK_SETS = 1024,
+    MT_PYTHON_STACK_WAYS = 4,
+    MT_PYTHON_KEPT = 256, /* frames; a longer stack is not kept */
     MT_PYTHON_PAYLOAD_BYTES = 16384
 };
 
 /* The caches of a thread. Zeroed memory is empty. A set is a cache line. */
 struct mt_python_thread {
     struct mt_python_code codes[MT_PYTHON_SETS][MT_PYTHON_WAYS];
-    struct mt_python_stack stacks[MT_PYTHON_STACKS];
+    struct mt_python_stack stacks[MT_PYTHON_STACK_SETS][MT_PYTHON_STACK_WAYS];
+    /* the last stack that occurred twice in succession; count 0: none */
+    struct mt_python_kept kept[MT_PYTHON_KEPT];
+    uint32_t kept_count, kept_id;
+    uint32_t previous_id; /* of the stack before */
     uint64_t words[MT_MAX_STACK_FRAMES];
     struct mt_python_frame frames[MT_MAX_STACK_FRAMES];
     char payload[MT_PYTHON_PAYLOAD_BYTES];

@@ -197,44 +197,107 @@ static __attribute__((noinline)) size_t read_checked(const char *state,
     return MT_MAX_STACK_FRAMES - free_words;
 }
 
-/* Combines both halves of a product. */
-static inline uint64_t fold(uint64_t a, uint64_t b)
+/* Hashes the code objects of the frames and the positions in them, before anything is looked up.
+ * Returns false if there are no frames or they cannot be read. `l` is a copy, so that the compiler
+ * keeps it in registers. `numbered` is a constant: see has_numbers. */
+static inline __attribute__((always_inline)) bool hash_frames(struct mt_python_layout l,
+                                                              bool numbered, const char *state,
+                                                              struct mt_python_stack *stack)
 {
     __extension__ typedef unsigned __int128 wide;
-    wide product = (wide)a * b;
-
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* Hashes the code objects of the frames and the positions in them, before anything is looked up.
- * Returns false if there are no frames or they cannot be read. */
-static inline bool hash_stack(const char *state, struct mt_python_stack *stack)
-{
-    const struct mt_python_layout *l = &python.view.layout;
-    uint64_t a = UINT64_C(0x9e3779b97f4a7c15), b = UINT64_C(0xd6e8feb86659fd93);
+    uint64_t a = UINT64_C(0x9e3779b97f4a7c15), b = 0;
+    unsigned left = MT_MAX_STACK_FRAMES, skipped = 0;
     struct mt_python_frame frame;
-    unsigned count = 0;
     uintptr_t at;
 
-    if (!mt_python_top(l, state, false, &at))
+    if (!mt_python_top(&l, state, false, &at))
         return false;
-    for (unsigned steps = 0; at && count < MT_MAX_STACK_FRAMES; steps++) {
-        enum mt_python_step step = mt_python_step(l, false, &at, &frame);
+    while (at && left) {
+        enum mt_python_step step = mt_python_step(&l, false, &at, &frame);
         const char *code = (const char *)frame.code;
 
-        if (step == MT_PYTHON_BROKEN || steps == MT_PYTHON_MAX_STEPS)
+        if (step == MT_PYTHON_BROKEN)
             return false;
         if (step == MT_PYTHON_SKIP ||
-            mt_python_pointer(code, l->object_type) != (uintptr_t)python.view.code_type)
+            mt_python_pointer(code, l.object_type) != (uintptr_t)python.view.code_type) {
+            if (++skipped == MT_PYTHON_MAX_STEPS)
+                return false;
             continue;
-        uint64_t mark = mt_python_mark(l, code);
-        a = fold(a ^ frame.instruction ^ mark << 32 ^ mark >> 32,
-                 frame.code ^ UINT64_C(0xa0761d6478bd642f));
-        b = fold(b + mark, frame.instruction ^ UINT64_C(0xe7037ed1a0b428db));
-        count++;
+        }
+        uint64_t mark = numbered ? mt_python_u32(code, l.code_number) : 0;
+        if (!mark)
+            mark = mt_python_fingerprint(&python.view.layout, code);
+        a ^= mark * UINT64_C(0xe7037ed1a0b428db) + frame.instruction;
+        wide product = (wide)a * (frame.code ^ UINT64_C(0xa0761d6478bd642f));
+        b += (uint64_t)(product >> 64);
+        a = (uint64_t)product ^ (uint64_t)(product >> 64);
+        left--;
     }
     *stack = (struct mt_python_stack){.hash = a, .more_hash = (uint32_t)(b ^ b >> 32)};
-    return count > 0;
+    return left < MT_MAX_STACK_FRAMES;
+}
+
+/* Returns true if the layout has all fields of 3.12 and later. */
+static inline bool has_numbers(const struct mt_python_layout *l)
+{
+    return l->code_number != MT_PYTHON_ABSENT && l->frame_owner != MT_PYTHON_ABSENT &&
+           l->instruction == MT_PYTHON_POINTER;
+}
+
+/* Keeps the frames of the thread's stack for is_kept_stack, if there are not too many and all code
+ * objects have numbers. */
+static __attribute__((noinline)) void keep_stack(const char *state, struct mt_python_thread *thread,
+                                                 uint32_t id)
+{
+    const struct mt_python_layout *l = &python.view.layout;
+    struct mt_python_frame frame;
+    uintptr_t at;
+    uint32_t count = 0;
+
+    thread->kept_count = 0;
+    if (!has_numbers(l) || !mt_python_top(l, state, false, &at))
+        return;
+    while (at) {
+        struct mt_python_kept *seen = &thread->kept[count++];
+
+        seen->frame = at;
+        seen->code = mt_python_pointer((const char *)at, l->frame_code);
+        seen->instruction = mt_python_pointer((const char *)at, l->frame_instruction);
+        seen->is_python = mt_python_step(l, false, &at, &frame) == MT_PYTHON_FRAME &&
+                          mt_python_pointer((const char *)frame.code, l->object_type) ==
+                              (uintptr_t)python.view.code_type;
+        if (seen->is_python)
+            seen->number = mt_python_u32((const char *)frame.code, l->code_number);
+        if (count == MT_PYTHON_KEPT || (seen->is_python && !seen->number))
+            return;
+    }
+    thread->kept_count = count;
+    thread->kept_id = id;
+}
+
+/* Returns true if the thread has the stack that was kept. Compares each frame: a frame whose callee
+ * has returned may be at another instruction. */
+static inline bool is_kept_stack(const char *state, const struct mt_python_thread *thread)
+{
+    const struct mt_python_layout l = python.view.layout;
+    const struct mt_python_kept *seen = thread->kept, *end = seen + thread->kept_count;
+    const uintptr_t code_type = (uintptr_t)python.view.code_type;
+    uintptr_t at;
+
+    if (seen == end || !mt_python_top(&l, state, false, &at))
+        return false;
+    for (; seen < end; seen++) {
+        const char *frame = (const char *)at, *code = (const char *)(seen->code & ~(uintptr_t)7);
+
+        if (at != seen->frame || mt_python_pointer(frame, l.frame_code) != seen->code ||
+            mt_python_pointer(frame, l.frame_instruction) != seen->instruction)
+            return false;
+        if (seen->is_python && (mt_python_pointer(code, l.object_type) != code_type ||
+                                mt_python_u32(code, l.code_number) != seen->number))
+            return false;
+        at = mt_python_pointer(frame, l.frame_previous);
+    }
+    return !at;
 }
 
 static uint32_t intern(struct mt_python_thread *thread, size_t count)
@@ -244,18 +307,40 @@ static uint32_t intern(struct mt_python_thread *thread, size_t count)
                  : 0;
 }
 
+/* Returns the id of a stack. Puts a stack that is not in its set in front of it. */
+static uint32_t find_stack(const char *state, struct mt_python_thread *thread,
+                           struct mt_python_stack stack)
+{
+    struct mt_python_stack *set = thread->stacks[stack.hash % MT_PYTHON_STACK_SETS];
+
+    for (int way = 0; way < MT_PYTHON_STACK_WAYS; way++)
+        if (set[way].hash == stack.hash && set[way].more_hash == stack.more_hash)
+            return set[way].id;
+    stack.id = intern(thread, read_checked(state, thread));
+    if (stack.id) {
+        memmove(set + 1, set, (MT_PYTHON_STACK_WAYS - 1) * sizeof *set);
+        set[0] = stack;
+    }
+    return stack.id;
+}
+
+/* A stack that occurs twice in succession is likely to occur again, as in a loop. */
 static uint32_t checked_stack(const char *state, struct mt_python_thread *thread)
 {
+    const struct mt_python_layout *l = &python.view.layout;
     struct mt_python_stack stack;
+    bool good;
 
-    if (!hash_stack(state, &stack))
+    if (is_kept_stack(state, thread))
+        return thread->kept_id;
+    good = has_numbers(l) ? hash_frames(*l, true, state, &stack)
+                          : hash_frames(*l, false, state, &stack);
+    if (!good)
         return 0;
-    struct mt_python_stack *known = &thread->stacks[stack.hash % MT_PYTHON_STACKS];
-    if (known->hash == stack.hash && known->more_hash == stack.more_hash)
-        return known->id;
-    stack.id = intern(thread, read_checked(state, thread));
-    if (stack.id)
-        *known = stack;
+    stack.id = find_stack(state, thread, stack);
+    if (stack.id && stack.id == thread->previous_id)
+        keep_stack(state, thread, stack.id);
+    thread->previous_id = stack.id;
     return stack.id;
 }
 
