@@ -521,6 +521,35 @@ def all_codes():
     yield compile("\n" * 70000 + "a = 1\n\n" * 400 + "b = 2", "far", "exec")
 
 
+def kept():
+    """A stack that occurs twice in succession is kept until another one does."""
+    buffer, too_deep = probe.buffer(), ctypes.c_bool()
+
+    def keeps():
+        return probe.held.probe_kept(ctypes.byref(too_deep))
+
+    def take(others):
+        for other in others:
+            if other:
+                probe.held.probe_stack(buffer, len(buffer))
+            else:
+                probe.held.probe_stack(buffer, len(buffer))
+            yield keeps()
+
+    def down(depth):
+        return down(depth - 1) if depth else [too_deep.value for _ in take([0] * 9)]
+
+    check()
+    if sys.version_info < (3, 12):
+        assert list(take([0, 0, 0])) == [0, 0, 0]
+        return
+    first, *stacks = list(take([0, 0, 0, 1, 0, 1, 0, 1, 0, 1]))[1:]
+    assert first and set(stacks) == {first}, (first, stacks)
+    assert list(take([1, 1, 0]))[-1] not in (0, first)
+    tries = down(400)
+    assert tries.count(True) == 1, tries
+
+
 def bench():
     def down(depth):
         if depth:
@@ -532,7 +561,7 @@ def bench():
         print(f"{sys.version.split()[0]}: {depth} frames: {down(depth - 3):.0f} ns")
 
 
-SCENARIOS = [by_an_event, by_a_pending_call, stopped, wrong_layouts, ends_while_reading, lines]
+SCENARIOS = [by_an_event, by_a_pending_call, stopped, wrong_layouts, ends_while_reading, lines, kept]
 
 
 def start(path):

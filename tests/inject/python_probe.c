@@ -98,6 +98,7 @@ EXPORT void probe_poll(void);
 EXPORT void probe_stop(void);
 EXPORT void probe_reset(void);
 EXPORT void probe_layout(struct mt_python_layout *out, const struct mt_python_layout *in);
+EXPORT uint32_t probe_kept(bool *too_deep);
 EXPORT double probe_bench(long calls);
 EXPORT void probe_spin(void);
 EXPORT void probe_call_elsewhere(void (*call)(void));
@@ -229,6 +230,16 @@ void probe_layout(struct mt_python_layout *out, const struct mt_python_layout *i
         *out = python.view.layout;
     if (in)
         python.view.layout = *in;
+}
+
+/* The stack that the thread keeps; and whether one was too deep since the last call. */
+uint32_t probe_kept(bool *too_deep)
+{
+    uintptr_t *last = &own_memory->kept[MT_PYTHON_KEPT - 1].frame;
+
+    *too_deep = *last != 0;
+    *last = 0;
+    return own_memory->kept_count ? own_memory->kept_id : 0;
 }
 
 double probe_bench(long calls)

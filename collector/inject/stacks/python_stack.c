@@ -245,7 +245,7 @@ static inline bool has_numbers(const struct mt_python_layout *l)
 }
 
 /* Keeps the frames of the thread's stack for is_kept_stack, if there are not too many and all code
- * objects have numbers. */
+ * objects have numbers. Else keeps only its id, and count 0. */
 static __attribute__((noinline)) void keep_stack(const char *state, struct mt_python_thread *thread,
                                                  uint32_t id)
 {
@@ -255,6 +255,7 @@ static __attribute__((noinline)) void keep_stack(const char *state, struct mt_py
     uint32_t count = 0;
 
     thread->kept_count = 0;
+    thread->kept_id = id;
     if (!has_numbers(l) || !mt_python_top(l, state, false, &at))
         return;
     while (at) {
@@ -272,7 +273,6 @@ static __attribute__((noinline)) void keep_stack(const char *state, struct mt_py
             return;
     }
     thread->kept_count = count;
-    thread->kept_id = id;
 }
 
 /* Returns true if the thread has the stack that was kept. Compares each frame: a frame whose callee
@@ -324,21 +324,22 @@ static uint32_t find_stack(const char *state, struct mt_python_thread *thread,
     return stack.id;
 }
 
-/* A stack that occurs twice in succession is likely to occur again, as in a loop. */
+/* A stack that occurs twice in succession is likely to occur again, as in a loop. One that could
+ * not be kept is not tried again. */
 static uint32_t checked_stack(const char *state, struct mt_python_thread *thread)
 {
     const struct mt_python_layout *l = &python.view.layout;
     struct mt_python_stack stack;
-    bool good;
 
     if (is_kept_stack(state, thread))
-        return thread->kept_id;
-    good = has_numbers(l) ? hash_frames(*l, true, state, &stack)
-                          : hash_frames(*l, false, state, &stack);
+        return thread->previous_id = thread->kept_id;
+    bool good = has_numbers(l) ? hash_frames(*l, true, state, &stack)
+                               : hash_frames(*l, false, state, &stack);
     if (!good)
         return 0;
     stack.id = find_stack(state, thread, stack);
-    if (stack.id && stack.id == thread->previous_id)
+    if (stack.id && stack.id == thread->previous_id &&
+        (thread->kept_count || stack.id != thread->kept_id))
         keep_stack(state, thread, stack.id);
     thread->previous_id = stack.id;
     return stack.id;
