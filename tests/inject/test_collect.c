@@ -115,6 +115,52 @@ TEST(uses_emptied_slots_again)
     assert_int_equal(found.allocs[1], 20480);
 }
 
+/* A page that is not there: on a fault, the disk responds after the writer's patience. */
+static char *page;
+
+static void respond_late(int unused)
+{
+    (void)unused;
+    usleep(3000000);
+    if (mprotect(page, 4096, PROT_READ | PROT_WRITE))
+        _exit(1);
+}
+
+static void *goes_on(void *unused)
+{
+    usleep(200000);
+    emit_many(2, 0, 3);
+    return unused;
+}
+
+static void writes_to_a_slow_disk(void)
+{
+    struct sigaction action = {.sa_handler = respond_late};
+    pthread_t other;
+
+    emit_many(1, 0, 10);
+    page = (char *)mt_tape_slot(mt_core.tape, 0) + 4096;
+    if (mt_tape_slot(mt_core.tape, 0)->thread != mt_self->number ||
+        sigaction(SIGSEGV, &action, NULL) || mprotect(page, 4096, PROT_NONE) ||
+        pthread_create(&other, NULL, goes_on, NULL))
+        _exit(1);
+    emit_many(1, 10, 200);
+    pthread_join(other, NULL);
+}
+
+/* The event has no number yet, so the events after it do not wait, and it is not given up. */
+TEST(a_page_fault_that_takes_seconds)
+{
+    struct found found;
+
+    clean();
+    assert_int_equal(run_child(writes_to_a_slow_disk), 0);
+    read_trace(trace, &found);
+    assert_int_equal(found.allocs[1], 200);
+    assert_int_equal(found.allocs[2], 3);
+    assert_int_equal(found.dropped, 0);
+}
+
 static void emits_after_the_end(void)
 {
     emit(1, 10, NULL);

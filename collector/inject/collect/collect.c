@@ -18,7 +18,7 @@
 #include "settings.h"
 #include "stacks.h"
 
-enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
+enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000, PAGE_EVENTS = 64 /* of 4 KiB */ };
 
 /* The distinct stacks of this number of events fill at most a quarter of the tape's log, those of
  * an idle recorder another quarter. */
@@ -277,12 +277,23 @@ static inline void put(struct mt_thread *thread, const struct mt_raw_event *even
 
 static bool has_room(const struct mt_thread *thread)
 {
-    return thread->slot && thread->used < MT_SLOT_EVENTS;
+    return thread->used < thread->room;
+}
+
+/* Gives the thread room in one page, and writes to it: a page fault may wait for a disk, but the
+ * writer waits only two seconds for an event that has a number. */
+static bool next_page(struct mt_thread *thread)
+{
+    if ((!thread->slot || thread->used == MT_SLOT_EVENTS) && !next_slot(thread))
+        return false;
+    *(volatile uint64_t *)&thread->slot->events[thread->used].seq = 0;
+    thread->room = (thread->used + 1) | (PAGE_EVENTS - 1);
+    return true;
 }
 
 static __attribute__((noinline)) void emit_slowly(const struct mt_raw_event *event)
 {
-    if (has_room(mt_self) || next_slot(mt_self))
+    if (has_room(mt_self) || next_page(mt_self))
         put(mt_self, event, mt_clock_ticks(&mt_core.clock));
     else
         count_dropped();

@@ -75,7 +75,7 @@ enum { MT_THREAD_CACHE = 512 };
 struct mt_thread {
     uint32_t generation, depth;
     struct mt_slot *slot;
-    uint32_t used;
+    uint32_t used, room; /* number of events in the slot, and for how many its memory was touched */
     uint32_t number;
     bool never_waits; /* the writer itself */
     struct mt_cached_id cache[MT_THREAD_CACHE];
