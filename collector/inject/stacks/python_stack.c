@@ -69,29 +69,22 @@ static inline struct mt_python_thread *thread_memory(void)
 static void look_for_python(void)
 {
     char runtime[MT_PYTHON_RUNTIME_BYTES];
-    enum state found = UNCHECKED;
+    const bool is_complete = mt_python_api_find(&python.api);
 
-    if (!mt_python_api_find(&python.api)) {
-        if (!python.api.version)
-            return;
+    if (!is_complete && !python.api.version)
+        return;
+    bool has_runtime =
+        is_complete && mt_python_copy(runtime, (uintptr_t)python.api.runtime, sizeof runtime);
+    python.view.code_type = python.api.code_type;
+    python.view.text_type = python.api.text_type;
+    python.view.bytes_type = python.api.bytes_type;
+    if (!is_complete ||
+        !mt_python_layout(python.api.version, has_runtime ? runtime : NULL, &python.view.layout))
         python.reason = "this version of Python is not known";
-        found = OFF;
-    } else {
-        bool has_runtime = mt_python_copy(runtime, (uintptr_t)python.api.runtime, sizeof runtime);
-        python.view.code_type = python.api.code_type;
-        python.view.text_type = python.api.text_type;
-        python.view.bytes_type = python.api.bytes_type;
-        if (!mt_python_layout(python.api.version, has_runtime ? runtime : NULL,
-                              &python.view.layout)) {
-            python.reason = "this version of Python is not known";
-            found = OFF;
-        } else if (!mt_python_memory_works() || !python.has_key) {
-            python.reason = "the system does not permit it";
-            found = OFF;
-        }
-    }
+    else if (!mt_python_memory_works() || !python.has_key)
+        python.reason = "the system does not permit it";
     atomic_store(&python.may_check, true);
-    atomic_store_explicit(&python.state, found, memory_order_release);
+    atomic_store_explicit(&python.state, python.reason ? OFF : UNCHECKED, memory_order_release);
 }
 
 /* Runs before main, when no thread holds a lock of the loader: the first event may occur while the

@@ -1,9 +1,7 @@
 /* Reports of PyTorch's allocator: functions of c10 that this library replaces, and entries of the
- * tracker as events.
- *
- * Functions of c10 that this library replaces. The variants depend on the version; those of other
- * versions are never called. Each one calls the original, because the profiler depends on these
- * reports. */
+ * tracker as events, in the same way as in the importer of snapshots (torch_events.c). Which of the
+ * functions are called depends on the version. Each one calls the original, because the profiler
+ * depends on these reports. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,9 +10,6 @@
 #include "collect.h"
 #include "originals.h"
 #include "torch_parts.h"
-
-/* Entries of the allocator's tracker as events, in the same way as in the importer of snapshots
- * (collector/import/torch_events.c). */
 
 enum {
     MAX_HELD = 64,
