@@ -36,8 +36,8 @@ static void close_slot(struct mt_thread *thread)
     thread->slot = NULL;
 }
 
-/* Takes the next free slot, starting behind the last one, or at the first slot after the writer has
- * emptied slots: their memory is more likely to be mapped and in a cache. */
+/* Takes the free slot after the last one taken, or the first one after each pass of the writer:
+ * the memory of emptied slots is more likely to be mapped and in a cache. */
 static struct mt_slot *take_free_slot(struct mt_tape *tape)
 {
     uint32_t start = atomic_load_explicit(&mt_core.next_slot, memory_order_relaxed);
