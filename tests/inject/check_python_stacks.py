@@ -303,6 +303,8 @@ def executed():
         names = {}
         exec(f"def function_{i:04}():\n    check()", globals(), names)
         names[f"function_{i:04}"]()
+    for i in range(600):  # at two places in turn: the code of a kept stack is replaced
+        exec(compile("check()" if i % 2 else "dict()", f"<cell {i:04}>", "exec"))
     # long tables
     exec("\n" * 100000 + "check()\n" + "x = 1\n" * 30000 + "check()")
     exec("x = (" + "1 +\n" * 900 + "check())\ncheck()")
