@@ -432,8 +432,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
         return MT_ERR_DEVICE_OOM;
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     mt_heap_free_list(heap, request->stream, &share->free_list);
-    enum mt_status status = MT_OK;
-    status = find_for(policy, share->size_bytes, share->free_list, &share->block);
+    enum mt_status status = find_for(policy, share->size_bytes, share->free_list, &share->block);
     if (status == MT_OK && heap->store.blocks[share->block].reservation == EVERYBODY)
         status = back(policy, share->block, share->size_bytes);
     return status;

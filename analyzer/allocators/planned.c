@@ -155,8 +155,7 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
     rest_setup.spelling = rest;
     rest_setup.spelling_size = sizeof rest;
     take_arena(self);
-    enum mt_status status = MT_OK;
-    status = create_rest(self, rest_setup, error);
+    enum mt_status status = create_rest(self, rest_setup, error);
     if (status != MT_OK) {
         destroy(self);
         return status;

@@ -15,12 +15,11 @@
 
 static void add_pools(struct mt_pytorch *policy, uint32_t pool)
 {
-    struct mt_pytorch_pool *pools;
     uint32_t count = pool / 2 * 2 + 2;
 
     if (count <= policy->pool_count)
         return;
-    pools = mt_memory_resize(policy->pools, count * sizeof *pools);
+    struct mt_pytorch_pool *pools = mt_memory_resize(policy->pools, count * sizeof *pools);
     policy->pools = pools;
     for (uint32_t i = policy->pool_count; i < count; i++) {
         memset(&pools[i], 0, sizeof pools[i]);

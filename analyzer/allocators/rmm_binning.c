@@ -51,8 +51,7 @@ static enum mt_status add_chunk(struct mt_heap *heap, uint64_t exponent, uint32_
     uint32_t free_list, id, rest;
 
     free_list_of(heap, stream, exponent, &free_list);
-    enum mt_status status = MT_OK;
-    status = mt_heap_grow(heap, BLOCKS_PER_CHUNK * size, stream, free_list, &id);
+    enum mt_status status = mt_heap_grow(heap, BLOCKS_PER_CHUNK * size, stream, free_list, &id);
     for (uint32_t i = 1; status == MT_OK && i < BLOCKS_PER_CHUNK; i++) {
         mt_block_split(&heap->store, id, size, &rest);
         mt_heap_put(heap, id);

@@ -43,8 +43,7 @@ static enum mt_status start(struct mt_policy *self)
     if (self->started || !self->initial_bytes)
         return MT_OK;
     mt_heap_free_list(&self->heap, 0, &free_list);
-    enum mt_status status = MT_OK;
-    status = mt_heap_grow(&self->heap, self->initial_bytes, 0, free_list, &id);
+    enum mt_status status = mt_heap_grow(&self->heap, self->initial_bytes, 0, free_list, &id);
     if (status != MT_OK)
         return status;
     self->started = true;

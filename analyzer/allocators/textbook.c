@@ -220,8 +220,7 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
 
     MT_ASSERT(objects > 0 && class_bytes % SEGREGATED_ALIGNMENT == 0);
     mt_heap_free_list(heap, TAILS, &tails);
-    enum mt_status status = MT_OK;
-    status = mt_heap_grow_or_flush(heap, SLAB, stream, free_list, &id);
+    enum mt_status status = mt_heap_grow_or_flush(heap, SLAB, stream, free_list, &id);
     if (status == MT_OK && objects * class_bytes < SLAB) {
         mt_block_split(&heap->store, id, objects * class_bytes, &rest);
         heap->store.blocks[rest].reservation = tails;

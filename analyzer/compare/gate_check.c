@@ -99,8 +99,7 @@ static enum mt_status replay(struct mt_gate_work *work, struct advice *advice)
     if (mt_pytorch_config_recorded(&work->check->source->header, &config, NULL) != MT_OK)
         return MT_OK;
     mt_pytorch_config_spell(&config, advice->options, sizeof advice->options);
-    enum mt_status status = MT_OK;
-    status = tune(work, advice);
+    enum mt_status status = tune(work, advice);
     if (!status && base && base->options && strcmp(base->options, advice->options) != 0)
         status = replay_base_options(work, advice);
     return status;

@@ -386,9 +386,7 @@ int mt_sweep_run_all(struct mt_sweep_request *request)
     const size_t bytes = MT_MAX_PARALLEL_RUNS * sizeof(struct mt_sweep_result);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct workers *workers = mt_memory_zeroed(1, sizeof *workers);
-    void *shared = MAP_FAILED;
-
-    shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         mt_memory_end();
     *workers = (struct workers){.request = request,
