@@ -359,16 +359,6 @@ void mt_forward_logs_update(struct mt_forward_logs *logs, const struct mt_symbol
         find_root(logs, symbols);
 }
 
-bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node)
-{
-    return node < logs->root_count && logs->roots[node].is_call;
-}
-
-bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node)
-{
-    return node < logs->root_count && logs->roots[node].is_inner;
-}
-
 /* Whether it is inside of a forward call of a model. */
 static bool is_in_call(const struct mt_forward_logs *logs, uint32_t stack)
 {

@@ -95,11 +95,17 @@ struct mt_forward_logs {
 };
 
 /* Returns true if the frame is that of the framework that calls the forward of a module. */
-bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node);
+static inline bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node)
+{
+    return node < logs->root_count && logs->roots[node].is_call;
+}
 
 /* Returns true if the frame is in a module that the model's own code calls, not only a
  * container. */
-bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node);
+static inline bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node)
+{
+    return node < logs->root_count && logs->roots[node].is_inner;
+}
 
 /* Adds new stacks. */
 void mt_forward_logs_update(struct mt_forward_logs *logs, const struct mt_symbols *symbols);

@@ -375,11 +375,6 @@ uint32_t mt_lost_pools_part_at(const struct mt_lost_pools *pools, uint64_t seq)
     return id == MT_NO_INSTANCE ? MT_NO_PART : pools->part[id];
 }
 
-uint16_t mt_lost_pools_ways(const struct mt_lost_pools *pools, uint32_t part)
-{
-    return part < pools->part_count ? pools->parts[part].colors : 2;
-}
-
 void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
 {
     if (part < pools->part_count) {

@@ -62,6 +62,10 @@ uint32_t mt_lost_pools_part_at(const struct mt_lost_pools *pools, uint64_t seq);
  * the number of calls after which the part is as before. MT_NO_PART stands for all uncertain parts
  * together, with two alternatives. */
 void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part);
-uint16_t mt_lost_pools_ways(const struct mt_lost_pools *pools, uint32_t part);
+
+static inline uint16_t mt_lost_pools_ways(const struct mt_lost_pools *pools, uint32_t part)
+{
+    return part < pools->part_count ? pools->parts[part].colors : 2;
+}
 
 #endif

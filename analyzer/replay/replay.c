@@ -454,12 +454,6 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
     return status;
 }
 
-void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded)
-{
-    options->blind = recorded ? index > 0 : options->blind;
-    options->order = mt_base_order_at(recorded && index > 0 ? index - 1 : index);
-}
-
 /* Every replay of a source has the devices in the same order. */
 static bool begin(struct mt_replay_summary *summary)
 {

@@ -101,7 +101,12 @@ enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay
  * and random with the seeds 1, 2, ... All of these orders invent every address. If `recorded` is
  * set, the list has one more order, as entry 0: recorded addresses where possible, otherwise the
  * driver's order. The function also sets options->blind accordingly. */
-void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded);
+static inline void mt_replay_use_order(struct mt_replay_options *options, uint32_t index,
+                                       bool recorded)
+{
+    options->blind = recorded ? index > 0 : options->blind;
+    options->order = mt_base_order_at(recorded && index > 0 ? index - 1 : index);
+}
 
 /* Completes `summary`, the result of a replay with these options. Fills order_count, the lowest and
  * highest peaks, and the largest number of failed requests of every device. If addresses decided

@@ -77,11 +77,6 @@ static bool is_gradient(const struct mt_early_block *block)
     return block->birth_kind == MT_PHASE_BACKWARD && !block->died_in_part;
 }
 
-bool mt_early_is_witness(const struct mt_early_block *block)
-{
-    return !block->initial && block->ended != MT_EARLY_LIVES && !block->died_in_part;
-}
-
 static bool is_call(uint8_t kind)
 {
     return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
@@ -138,12 +133,6 @@ static bool is_left_by_optimizer(const struct mt_early_block *block)
     return !block->initial && block->birth_kind == MT_PHASE_OPTIMIZER && !block->died_in_part;
 }
 
-bool mt_early_is_open(const struct mt_early_block *block)
-{
-    return block->role == MT_ROLE_OTHER && block->stack_kind != MT_PHASE_FORWARD &&
-           block->stack_kind != MT_PHASE_LOSS;
-}
-
 /* `m = beta * m + ...`: each new block of the state replaces an old one. */
 static void count_replaced(const struct mt_early_evidence *evidence, struct mt_early_sizes *sizes)
 {
@@ -195,11 +184,6 @@ static bool is_evidence(const struct mt_early_blocks *early, const struct mt_ear
     return block->initial || is_gradient(block) || is_left_behind(block) ||
            mt_early_is_witness(block) || is_left_by_optimizer(block) ||
            is_passed_by_backward(early, block) || is_passed_by_optimizer(block);
-}
-
-void mt_early_ends_add(struct mt_early_ends *ends, const struct mt_early_block *block)
-{
-    ends->bytes[block->role] += block->bytes;
 }
 
 void mt_early_evidence_gather(struct mt_early_evidence *evidence)

@@ -216,15 +216,26 @@ bool mt_early_stays(const struct mt_early_blocks *early, const struct mt_early_b
 
 /* Returns true if rules about sizes may decide the role of the block: no stack identifies it, and
  * it is not a block that a model's call left behind. */
-bool mt_early_is_open(const struct mt_early_block *block);
+static inline bool mt_early_is_open(const struct mt_early_block *block)
+{
+    return block->role == MT_ROLE_OTHER && block->stack_kind != MT_PHASE_FORWARD &&
+           block->stack_kind != MT_PHASE_LOSS;
+}
 
 /* Returns true if the trace begins in a call of the model after which no other part follows: the
  * call failed, or the trace ends in it. */
 bool mt_early_is_one_call(const struct mt_early_blocks *early);
 
 /* Returns true if the end of the block is evidence for other blocks with the same kind of end. */
-bool mt_early_is_witness(const struct mt_early_block *block);
-void mt_early_ends_add(struct mt_early_ends *ends, const struct mt_early_block *block);
+static inline bool mt_early_is_witness(const struct mt_early_block *block)
+{
+    return !block->initial && block->ended != MT_EARLY_LIVES && !block->died_in_part;
+}
+
+static inline void mt_early_ends_add(struct mt_early_ends *ends, const struct mt_early_block *block)
+{
+    ends->bytes[block->role] += block->bytes;
+}
 
 /* Returns true if the optimizer replaces blocks of this size one for one. The block that it makes
  * when it frees the last one is not counted. In contrast, an optimizer that makes its state and

@@ -76,11 +76,6 @@ void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t nam
     }
 }
 
-void mt_role_clock_pop(struct mt_role_clock *clock)
-{
-    clock->stale = true;
-}
-
 static void see(struct mt_role_clock *clock, uint8_t kind)
 {
     clock->now.losses += kind == MT_PHASE_LOSS;

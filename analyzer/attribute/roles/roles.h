@@ -155,7 +155,11 @@ void mt_role_clock_release(struct mt_role_clock *clock);
 
 /* A range began (phase: its index, may be MT_NO_PHASE) or ended. */
 void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t name);
-void mt_role_clock_pop(struct mt_role_clock *clock);
+
+static inline void mt_role_clock_pop(struct mt_role_clock *clock)
+{
+    clock->stale = true;
+}
 
 /* Takes allocation number `allocation` in `phase`. */
 void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struct mt_event *event,
