@@ -55,6 +55,7 @@ struct mt_heap_rules {
     enum mt_status (*init)(struct mt_policy *self, uint64_t *values, struct mt_error *error);
 };
 
+/* The members that every policy sets. */
 #define MT_HEAP_RULES(options_, init_, find_)                                                      \
     .size_bytes = sizeof(struct mt_policy), .options = (options_),                                 \
     .option_count = MT_ARRAY_LEN(options_), .init = (init_), .find = (find_)

@@ -124,18 +124,21 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
                                         uint32_t *handle) MT_MUST_USE;
 void mt_pytorch_restored(struct mt_pytorch *self);
 
-/* Finds the free block in the small or the large pool of the owner that contains [request->addr, +
- * request->block_bytes) (policy.h, `place`). O(free blocks of the pool and stream); for tiles in
- * ascending order only the first one searches. */
+/* Blocks at a given address (policy.h, `place`). The request's range is [request->addr, +
+ * request->block_bytes).
+ *
+ * Sets *block to the free block in the small or the large pool of the owner that contains the
+ * range. O(free blocks of the pool and stream); for ranges in ascending order only the first one
+ * searches. Returns MT_ERR_FORMAT if there is none, MT_ERR_UNSUPPORTED after too many searches. */
 enum mt_status mt_pytorch_find_place(struct mt_pytorch *self,
                                      const struct mt_policy_request *request,
                                      uint32_t *block) MT_MUST_USE;
 
-/* Cuts this range out of that block, regardless of the rules for splitting. */
+/* Cuts the range out of that block, regardless of the rules for splitting. */
 enum mt_status mt_pytorch_place(struct mt_pytorch *self, const struct mt_policy_request *request,
                                 uint32_t *id) MT_MUST_USE;
 
-/* Whether this range is a whole segment (for an expandable one, all that is mapped), and free. */
+/* Whether the range is a whole segment (for an expandable one, all that is mapped), and free. */
 bool mt_pytorch_is_idle_segment(struct mt_pytorch *self, const struct mt_policy_request *request);
 
 #endif

@@ -14,7 +14,7 @@ bool mt_limit_is_known(const struct mt_replay_result *replay);
 uint64_t mt_least_limit_bytes(const struct mt_replay_result *replay);
 uint64_t mt_most_limit_bytes(const struct mt_replay_result *replay);
 
-/* Returns "the limit was 1,200 MiB", or "1,690 MiB to 1,713 MiB": the whole numbers of MiB in
+/* Returns "the limit was 1,200 MiB", or "... 1,690 MiB to 1,713 MiB": the whole numbers of MiB in
  * [least, most]. The text is in the arena. */
 const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
 
