@@ -1,7 +1,8 @@
-/* A clock that never goes back. */
+/* CLOCK_MONOTONIC, which never goes back and is the same in all processes, and deadlines on it. */
 #ifndef MT_BASE_MONOTONIC_CLOCK_H
 #define MT_BASE_MONOTONIC_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -17,6 +18,13 @@ static inline uint64_t mt_now_ns(void)
 static inline uint64_t mt_now_ms(void)
 {
     return mt_now_ns() / 1000000;
+}
+
+#define MT_NO_DEADLINE UINT64_MAX
+
+static inline bool mt_deadline_passed(uint64_t deadline_ns)
+{
+    return deadline_ns != MT_NO_DEADLINE && mt_now_ns() >= deadline_ns;
 }
 
 #endif

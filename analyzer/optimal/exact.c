@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "arena.h"
-#include "clock.h"
+#include "monotonic_clock.h"
 #include "process_memory.h"
 #include "sorted.h"
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "buffers.h"
-#include "clock.h"
 #include "grow.h"
 #include "hash.h"
 #include "map.h"
+#include "monotonic_clock.h"
 #include "optimal.h"
 #include "placement.h"
 #include "process_memory.h"
@@ -467,7 +467,7 @@ enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
                                 const struct mt_optimal_options *options,
                                 struct mt_optimal_result *result, struct mt_error *error)
 {
-    uint64_t begin_ns = mt_clock_ns();
+    uint64_t begin_ns = mt_now_ns();
     struct solver solver = {.options = options, .deadline_ns = MT_NO_DEADLINE};
     enum mt_status status;
 
@@ -478,7 +478,7 @@ enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
     construct_all(&solver);
     improve_all(&solver);
     status = collect(&solver, buffers, result, error);
-    result->used_ns = mt_clock_ns() - begin_ns;
+    result->used_ns = mt_now_ns() - begin_ns;
     return status;
 }
 

@@ -7,9 +7,9 @@
 
 #include "buffers.h"
 #include "check.h"
-#include "clock.h"
 #include "grow.h"
 #include "map.h"
+#include "monotonic_clock.h"
 #include "placement.h"
 #include "process_memory.h"
 #include "sorted.h"

@@ -49,8 +49,8 @@ void mt_placement_sort(const struct mt_instance *instance, const char *criteria,
 enum mt_fit { MT_FIT_FIRST, MT_FIT_BEST };
 
 /* Places the items of the occupancy's instance in order; stops at the first that would end above
- * `limit`, or when the deadline (clock.h) has passed. *placed: number of placed items (all:
- * instance->count). *height: the highest end. */
+ * `limit`, or when the deadline (monotonic_clock.h) has passed. *placed: number of placed items
+ * (all: instance->count). *height: the highest end. */
 void mt_placement_run(struct mt_occupancy *occupancy, const uint32_t *order, enum mt_fit fit,
                       uint64_t limit, uint64_t deadline_ns, uint64_t *addresses, uint32_t *placed,
                       uint64_t *height);

@@ -2,7 +2,7 @@
 
 #include "analysis.h"
 #include "check.h"
-#include "clock.h"
+#include "monotonic_clock.h"
 #include "replay.h"
 #include "report.h"
 #include "source.h"
@@ -14,7 +14,7 @@
 static void charge(struct mt_readings *readings)
 {
     const struct mt_source *source = readings->source;
-    uint64_t now_ns = mt_clock_ns();
+    uint64_t now_ns = mt_now_ns();
 
     if (readings->charged == MT_READINGS_OUTSIDE) {
         readings->outside_readings += source->readings - readings->readings;
@@ -41,7 +41,7 @@ void mt_readings_begin(struct mt_readings *readings, const struct mt_source *sou
                                      .start_events = source->events_read,
                                      .readings = source->readings,
                                      .events = source->events_read,
-                                     .time_ns = mt_clock_ns()};
+                                     .time_ns = mt_now_ns()};
 }
 
 /* Returns its index, created if missing. A full log charges the last entry. */

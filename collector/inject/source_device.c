@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cgroup.h"
 #include "collect.h"
 #include "cupti_contexts.h"
 #include "io.h"
+#include "monotonic_clock.h"
 #include "source.h"
 
 #define POLL_NS INT64_C(1000000000)
@@ -141,14 +141,6 @@ static void tell_devices(const struct driver *driver)
     }
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 struct thread_data {
     bool is_missing;
 };
@@ -191,7 +183,7 @@ static bool call_may_end_the_process(void)
 static void look(bool at_once)
 {
     uint32_t now_contexts = mt_cupti_contexts_devices();
-    int64_t now = now_ns();
+    int64_t now = (int64_t)mt_now_ns();
     struct driver driver;
 
     if (!at_once && now_contexts == contexts && now < next_ns)

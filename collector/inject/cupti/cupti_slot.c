@@ -13,7 +13,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "monotonic_clock.h"
 
 enum { DOMAINS = 16, CBIDS = 2048, MAX_WAIT_NS = 2000000000 };
 
@@ -37,20 +38,13 @@ static struct {
 static atomic_flag claimed = ATOMIC_FLAG_INIT;
 static __thread bool has_claim, is_telling;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 bool mt_cupti_slot_claim(void)
 {
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = mt_now_ns();
     if (has_claim)
         return false;
     while (atomic_flag_test_and_set(&claimed)) {
-        if (now_ns() - start_ns > MAX_WAIT_NS)
+        if (mt_now_ns() - start_ns > MAX_WAIT_NS)
             return false;
         sched_yield();
     }

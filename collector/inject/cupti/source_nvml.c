@@ -15,6 +15,7 @@
 
 #include "collect.h"
 #include "inject_source.h"
+#include "monotonic_clock.h"
 #include "settings.h"
 #include "source_nvml.h"
 
@@ -426,14 +427,6 @@ static void sample_all(int64_t now_ns)
         tell_source();
 }
 
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
-}
-
 /* Returns whether CUDA has started. Until then the program may change which devices are visible. */
 static bool has_begun(void)
 {
@@ -503,7 +496,7 @@ static void look(void)
 
 static void pass(void)
 {
-    int64_t now_ns = clock_ns();
+    int64_t now_ns = (int64_t)mt_now_ns();
 
     look();
     if (nvml.state != SAMPLING || mt_collect_is_idle())

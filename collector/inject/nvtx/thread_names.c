@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "collect.h"
@@ -18,6 +17,7 @@
 #include "intern.h"
 #include "lock.h"
 #include "map.h"
+#include "monotonic_clock.h"
 
 enum {
     COMM_BYTES = 16,   /* in the kernel */
@@ -25,7 +25,7 @@ enum {
     MAX_THREADS = 4096 /* examined, or waiting to be recorded, in one pass */
 };
 
-#define PASS_NS INT64_C(2000000000) /* between two passes over all threads: about 5 us each */
+#define PASS_NS UINT64_C(2000000000) /* between two passes over all threads: about 5 us each */
 
 struct known {
     char name[COMM_BYTES]; /* last name */
@@ -43,7 +43,7 @@ static struct {
     struct known *known;
     size_t count, capacity;
     struct mt_map by_thread; /* OS id -> index in known */
-    int64_t next_pass_ns;
+    uint64_t next_pass_ns;
     nlink_t links;
 
     pthread_mutex_t lock; /* a leaf lock: guards the fields below */
@@ -165,14 +165,6 @@ static void look_at_all(bool only_new)
         closedir(folder);
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Takes one system call: the folder has a link for each thread. */
 static bool threads_changed(void)
 {
@@ -198,11 +190,11 @@ static void pass(bool all)
 
 static void poll(void)
 {
-    bool all = now_ns() >= names.next_pass_ns;
+    bool all = mt_now_ns() >= names.next_pass_ns;
 
     pass(all);
     if (all)
-        names.next_pass_ns = now_ns() + PASS_NS;
+        names.next_pass_ns = mt_now_ns() + PASS_NS;
 }
 
 static void stop(void)
