@@ -137,8 +137,8 @@ static void keep_ordinary(struct mt_pins *pins)
         pins->blocks[kept++] = block;
     }
     pins->block_count = kept;
-    for (uint32_t i = 0; i < kept;
-         i++) { /* blocks are sorted by address, and so are their segments */
+    /* blocks are sorted by address, and so are their segments */
+    for (uint32_t i = 0; i < kept; i++) {
         at = pins->blocks[i].segment;
         if (at != last)
             pins->segments[kept_segments++] = pins->segments[at];

@@ -101,8 +101,7 @@ bool mt_python_api_find(struct mt_python_api *api)
     /* a program that embeds Python may not export its symbols */
     if (!dl_iterate_phdr(remember_library, path))
         return false;
-    void *library =
-        dlopen(path, RTLD_LAZY | RTLD_NOLOAD); /* stays open, so that it is not unloaded */
+    void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD); /* open, so that it is not unloaded */
     return library && find_in(library, api);
 }
 
