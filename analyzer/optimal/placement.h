@@ -19,7 +19,7 @@ struct mt_exact;
 struct mt_occupancy {
     const struct mt_instance *instance; /* borrowed */
     uint64_t *addresses;                /* of each item that is placed; borrowed */
-    struct mt_occupancy_node *nodes;    /* 1 = root, leaves start at `leaves`; 0 = scratch */
+    struct mt_occupancy_node *nodes;    /* 1 = root, leaves start at `leaves`; 0 is unused */
     uint32_t leaves;
     uint32_t *bucket_of; /* of each section */
     struct mt_occupancy_bucket *buckets;
