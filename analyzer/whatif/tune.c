@@ -224,9 +224,7 @@ static unsigned count_options(const char *conf)
 
 static bool is_known(const struct search *search, const char *conf)
 {
-    size_t i;
-
-    for (i = 0; i < search->count + search->waiting; i++)
+    for (size_t i = 0; i < search->count + search->waiting; i++)
         if (!strcmp(search->rows[i].result.conf, conf))
             return true;
     return false;
@@ -260,9 +258,7 @@ static void keep_defaults(struct search *search, const struct mt_tune_row *resul
 
 static void set_divisions(struct mt_pytorch_config *config, uint64_t value)
 {
-    size_t i;
-
-    for (i = 0; i < MT_PYTORCH_DIVISIONS; i++)
+    for (size_t i = 0; i < MT_PYTORCH_DIVISIONS; i++)
         config->divisions[i] = value;
 }
 
@@ -293,16 +289,15 @@ static bool is_legal(const struct mt_pytorch_config *config)
 static void refine(struct search *search, const struct mt_pytorch_config *of)
 {
     struct mt_pytorch_config config;
-    size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(segment_mib); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(segment_mib); i++) {
         config = *of;
         config.large_segment_bytes = segment_mib[i] * MT_MIB;
         config.max_non_split_rounding_bytes = config.large_segment_bytes;
         if (mt_pytorch_version(&search->source->header) >= LARGE_SEGMENT_SINCE && is_legal(&config))
             add_config(search, &config);
     }
-    for (i = 0; search->options->limit_bytes && i < MT_ARRAY_LEN(gc_thresholds); i++) {
+    for (size_t i = 0; search->options->limit_bytes && i < MT_ARRAY_LEN(gc_thresholds); i++) {
         config = *of;
         config.gc_threshold = gc_thresholds[i];
         add_config(search, &config);
