@@ -5,11 +5,11 @@
  *     status = mt_one_replay_run(&replay, error);                     one pass
  *     status = mt_one_replay_run_all(list, count, count, listener, error);   one pass for all
  *
- * Replays that differ only in their limits are equal until a limit refuses something. So those of
- * one pass share their beginning: the one with the largest limit, the leader, runs, and a follower
- * gets a copy of its state before the first event that may lead to a refusal under the follower's
+ * Replays that differ only in their limits are equal until one limit refuses what another grants.
+ * So those of one pass share a state: the one with the largest limit, the leader, runs, and a
+ * follower gets a copy of its state before an event that may lead to a refusal under the follower's
  * limit or to a state that cannot be copied (private pools, an initial state, given addresses), or
- * when the leader ends. If that event had the same results under both limits, it follows again. */
+ * when the leader ends. After a refusal that both limits share, the follower follows again. */
 #ifndef MT_ANALYZER_ONE_REPLAY_H
 #define MT_ANALYZER_ONE_REPLAY_H
 
