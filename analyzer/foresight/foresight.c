@@ -531,6 +531,8 @@ enum mt_status mt_foresight_make(struct mt_source *source, const struct mt_polic
 
 void mt_foresight_release(struct mt_foresight *foresight)
 {
+    if (!foresight)
+        return;
     pool_routes_release(&foresight->routes);
     mt_step_plan_release(&foresight->plan);
 }

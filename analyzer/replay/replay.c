@@ -370,8 +370,7 @@ static void close_replay(struct mt_one_replay *replay, struct mt_foresight *made
         forget_comparison(replay->summary);
     free(replay->watch);
     finish_spelling(replay);
-    if (made)
-        mt_foresight_release(made);
+    mt_foresight_release(made);
     free(made);
 }
 
@@ -473,27 +472,19 @@ static bool begin(struct mt_replay_summary *summary)
     return open;
 }
 
-/* Whether one pass suffices for replays with these options; if not, each runs alone. */
-static bool can_share_pass(struct mt_source *source, const struct mt_replay_options *options)
+/* Runs replays that differ from `like` only in their orders of addresses. */
+static enum mt_status run_orders(const struct mt_one_replay *like, const struct mt_replay_job *jobs,
+                                 size_t count, struct mt_error *error)
 {
-    struct mt_one_replay replay = {.options = options, .source = source};
-    struct mt_error error;
-
-    return find_policy(&replay, &error) == MT_OK && is_plain(&replay);
-}
-
-static enum mt_status run_jobs(struct mt_source *source, const struct mt_replay_job *jobs,
-                               size_t count, struct mt_error *error)
-{
-    const size_t step = can_share_pass(source, jobs->options) ? count : 1;
+    const size_t step = is_plain(like) ? count : 1;
     enum mt_status status = MT_OK;
 
     for (size_t i = 0; status == MT_OK && i < count; i += step) {
-        status = mt_source_rewind(source, error);
-        if (status == MT_OK && step > 1)
-            status = mt_replay_run_together(source, jobs, count, NULL, error);
-        else if (status == MT_OK)
-            status = mt_replay_run(source, jobs[i].options, NULL, jobs[i].summary, error);
+        status = mt_source_rewind(like->source, error);
+        if (status == MT_OK)
+            status = step > 1 ? mt_replay_run_together(like->source, jobs, count, NULL, error)
+                              : mt_replay_run(like->source, jobs[i].options, NULL, jobs[i].summary,
+                                              error);
     }
     return status;
 }
@@ -527,23 +518,34 @@ enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay
                                 struct mt_error *error)
 {
     const uint32_t count = (uint32_t)mt_min_u64(orders, MT_BASE_ORDERS);
+    struct mt_one_replay like = {.options = options, .source = source};
     struct mt_replay_options with[MT_BASE_ORDERS];
     struct mt_replay_job jobs[MT_BASE_ORDERS];
     struct mt_replay_summary *others;
-    enum mt_status status;
+    struct mt_foresight *made = NULL;
 
     if (!begin(summary) || orders < 2)
         return MT_OK;
+    enum mt_status status = mt_source_rewind(source, error);
+    if (status == MT_OK)
+        status = find_policy(&like, error);
+    if (status == MT_OK)
+        status = foresee(&like, &made, error);
     others = mt_memory_new(count * sizeof *others);
     for (uint32_t i = 1; i < count; i++) {
         with[i] = *options;
+        with[i].foresight = like.foresight;
         mt_replay_use_order(&with[i], i, summary->devices[0].recorded_addresses);
         jobs[i] = (struct mt_replay_job){&with[i], NULL, &others[i]};
     }
-    status = run_jobs(source, jobs + 1, count - 1, error);
+    like.options = &with[1];
+    if (status == MT_OK)
+        status = run_orders(&like, jobs + 1, count - 1, error);
     for (uint32_t i = 1; status == MT_OK && i < count; i++)
         widen(summary, &others[i]);
     free(others);
+    mt_foresight_release(made);
+    free(made);
     return status;
 }
 

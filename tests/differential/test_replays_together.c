@@ -514,6 +514,26 @@ TEST(orders_share_a_reading)
     mt_source_close(source);
 }
 
+/* One reading finds the requests of the pool, and one is for all orders. */
+TEST(orders_share_foresight)
+{
+    struct mt_source *source = open_capture("captures", "seq2seq.pickle.zst");
+    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:64 "
+                                                        "--pool size>=2MiB"};
+    struct mt_error error;
+    uint64_t readings;
+
+    assert_non_null(summary);
+    assert_int_equal(mt_replay_run(source, &options, NULL, summary, &error), MT_OK);
+    readings = source->readings;
+    assert_int_equal(mt_replay_orders(source, &options, MT_BASE_ORDERS, summary, &error), MT_OK);
+    assert_int_equal(source->readings, readings + 2);
+    assert_int_equal(summary->devices[0].order_count, MT_BASE_ORDERS);
+    free(summary);
+    mt_source_close(source);
+}
+
 int main(void)
 {
     return run_tests_of_file(NULL, NULL);
