@@ -226,8 +226,8 @@ static enum mt_status form_device(struct decoding *job, uint64_t device, struct 
     MT_ASSERT(job->symbols->device_count <= MT_MAX_DEVICES);
     if (device < job->symbols->device_count)
         return MT_OK;
-    mt_source_change_symbols(job->ids->source);
-    return mt_symbols_device(job->symbols, (uint32_t)device, MT_NO_ID, 0);
+    enum mt_status status = mt_source_change_symbols(job->ids->source);
+    return status ? status : mt_symbols_device(job->symbols, (uint32_t)device, MT_NO_ID, 0);
 }
 
 static enum mt_status read_form(struct decoding *job, struct decoder_form *form)

@@ -67,9 +67,8 @@ enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, en
     }
     *lost = true;
     if (ids->lost[table] == MT_NO_ID) {
-        enum mt_status status;
-        mt_source_change_symbols(ids->source);
-        status = make_lost(symbols, table, &ids->lost[table]);
+        enum mt_status status = mt_source_change_symbols(ids->source);
+        status = status ? status : make_lost(symbols, table, &ids->lost[table]);
         if (status != MT_OK)
             return status;
     }
@@ -300,8 +299,9 @@ enum mt_status mt_ids_define(struct mt_ids *ids, struct mt_symbols *symbols,
                              struct mt_cursor definitions, const char **reason)
 {
     struct mt_cursor *in = &definitions;
+    enum mt_status status = mt_cursor_left(in) ? mt_source_change_symbols(ids->source) : MT_OK;
 
-    while (mt_cursor_left(in)) {
+    while (status == MT_OK && mt_cursor_left(in)) {
         uint64_t table = mt_cursor_varint(in), base = mt_cursor_varint(in);
         uint64_t count = mt_cursor_varint(in), length = mt_cursor_varint(in);
         const uint8_t *bytes = mt_cursor_take(in, length);
@@ -311,13 +311,11 @@ enum mt_status mt_ids_define(struct mt_ids *ids, struct mt_symbols *symbols,
         }
         if (table < MT_TABLE_STRINGS || table >= MT_TABLE_COUNT)
             continue; /* of a later version */
-        enum mt_status status =
+        status =
             define_table(ids, symbols, (enum mt_table)table,
                          (struct mt_cursor){bytes, bytes + length, false}, base, count, reason);
-        if (status != MT_OK)
-            return status;
     }
-    return MT_OK;
+    return status;
 }
 
 /* Symbols -> definitions of a block. Every table is written as entries with an explicit first id

@@ -101,7 +101,7 @@ static enum mt_status decode(struct trace_source *source, size_t i,
                                        decoded, &reason);
     if (status == MT_ERR_MEMORY)
         return host_error(error, status);
-    if (status == MT_OK)
+    if (status == MT_OK || status == MT_END)
         return status;
     count_damage(source, i, reason);
     return MT_ERR_FORMAT;

@@ -422,16 +422,18 @@ static void *read_ahead(void *context)
     return NULL;
 }
 
-void mt_source_change_symbols(struct mt_source *source)
+enum mt_status mt_source_change_symbols(struct mt_source *source)
 {
     struct mt_ahead *ahead = source ? source->ahead : NULL;
 
     if (!ahead)
-        return;
+        return MT_OK;
     pthread_mutex_lock(&ahead->lock);
     while (!ahead->waits && !ahead->stops)
         pthread_cond_wait(&ahead->changed, &ahead->lock);
+    enum mt_status status = ahead->waits ? MT_OK : MT_END;
     pthread_mutex_unlock(&ahead->lock);
+    return status;
 }
 
 static const struct ahead_batch *last_taken(const struct mt_ahead *ahead)

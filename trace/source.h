@@ -254,8 +254,8 @@ enum mt_status mt_source_complete_symbols(struct mt_source *source,
 void mt_source_read_ahead(struct mt_source *source, bool ahead);
 
 /* The reading is about to define symbols: waits until its reader needs the next batch, so that it
- * does not use the symbols meanwhile. NULL is fine. */
-void mt_source_change_symbols(struct mt_source *source);
+ * does not use the symbols meanwhile. MT_END: it left, and must not see them. NULL is fine. */
+enum mt_status mt_source_change_symbols(struct mt_source *source) MT_MUST_USE;
 
 /* Ends a reading that stopped early: `integrity` is then that of the last whole reading. */
 void mt_source_leave(struct mt_source *source);

@@ -195,7 +195,10 @@ static enum mt_status next_that_defines(struct mt_source *source, struct mt_even
 {
     uint32_t id;
 
-    mt_source_change_symbols(source);
+    enum mt_status status = mt_source_change_symbols(source);
+
+    if (status != MT_OK)
+        return status;
     assert_int_equal(mt_symbols_stream(&source->symbols, source->progress_bytes + 1, &id), MT_OK);
     return next_of_long(source, batch, error);
 }

@@ -1,5 +1,5 @@
-/* The reader and frames: definitions lost with a frame, and seeking to an instant on the border of
- * two frames. */
+/* The reader and frames: definitions lost with a frame, definitions of frames that are decoded
+ * ahead, and seeking to an instant on the border of two frames. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -45,11 +45,9 @@ static void write_frame(struct sample *sample, struct mt_writer *writer, uint32_
     assert_int_equal(mt_writer_flush(writer, &error), MT_OK);
 }
 
-/* Frame f has the time begin_ns + f * step_ns, all of its events. */
-static void make_sample(struct sample *sample, uint64_t begin_ns, uint64_t step_ns)
+static struct mt_writer *begin_sample(struct sample *sample, FILE *file)
 {
     const struct mt_trace_header header = {.rank = -1, .world_size = -1};
-    FILE *file = tmpfile();
     struct mt_writer *writer = NULL;
     struct mt_error error;
 
@@ -57,8 +55,13 @@ static void make_sample(struct sample *sample, uint64_t begin_ns, uint64_t step_
     assert_int_equal(mt_symbols_init(&sample->symbols), MT_OK);
     assert_int_equal(mt_writer_new(fileno(file), &header, &sample->symbols, NULL, &writer, &error),
                      MT_OK);
-    for (uint32_t frame = 0; frame < FRAMES; frame++)
-        write_frame(sample, writer, frame, begin_ns + frame * step_ns);
+    return writer;
+}
+
+static void end_sample(struct sample *sample, FILE *file, struct mt_writer *writer)
+{
+    struct mt_error error;
+
     assert_int_equal(mt_writer_finish(writer, &error), MT_OK);
     mt_writer_free(writer);
     sample->length = (size_t)lseek(fileno(file), 0, SEEK_END);
@@ -66,6 +69,17 @@ static void make_sample(struct sample *sample, uint64_t begin_ns, uint64_t step_
     assert_non_null(sample->bytes);
     assert_int_equal(pread(fileno(file), sample->bytes, sample->length, 0), sample->length);
     fclose(file);
+}
+
+/* Frame f has the time begin_ns + f * step_ns, all of its events. */
+static void make_sample(struct sample *sample, uint64_t begin_ns, uint64_t step_ns)
+{
+    FILE *file = tmpfile();
+    struct mt_writer *writer = begin_sample(sample, file);
+
+    for (uint32_t frame = 0; frame < FRAMES; frame++)
+        write_frame(sample, writer, frame, begin_ns + frame * step_ns);
+    end_sample(sample, file, writer);
 }
 
 static void free_sample(struct sample *sample)
@@ -327,6 +341,63 @@ TEST(test_largest_number)
     assert_int_equal(source->integrity.frames_damaged, 0);
     mt_source_close(source);
     free_sample(&trace);
+}
+
+enum { LONG_FRAMES = 24, LONG_MARKS = 4096 };
+
+/* Each frame has a new name. */
+static void make_long_sample(struct sample *sample)
+{
+    FILE *file = tmpfile();
+    struct mt_writer *writer = begin_sample(sample, file);
+    struct mt_error error;
+    uint32_t name = MT_NO_ID;
+
+    for (uint32_t i = 0; i < LONG_FRAMES * LONG_MARKS; i++) {
+        struct mt_event event = mark(i, i, MT_NO_ID);
+        char text[16];
+        if (i % LONG_MARKS == 0)
+            assert_int_equal(mt_symbols_string(&sample->symbols, text,
+                                               (size_t)snprintf(text, sizeof text, "name %u", i),
+                                               &name),
+                             MT_OK);
+        event.name = name;
+        assert_int_equal(mt_writer_add(writer, &event, &error), MT_OK);
+        if ((i + 1) % LONG_MARKS == 0)
+            assert_int_equal(mt_writer_flush(writer, &error), MT_OK);
+    }
+    end_sample(sample, file, writer);
+}
+
+/* After time for a second thread to define what the reader has not reached. */
+static void expect_same_names(const struct mt_source *a, const struct mt_source *b)
+{
+    usleep(2000);
+    assert_int_equal(a->symbols.strings.count, b->symbols.strings.count);
+}
+
+TEST(a_reader_sees_no_definition_ahead_of_its_frame)
+{
+    struct mt_event_batch batch;
+    struct sample sample;
+
+    make_long_sample(&sample);
+    for (uint32_t most = LONG_FRAMES / 2; most <= LONG_FRAMES; most += LONG_FRAMES / 2) {
+        struct mt_source *alone = open_sample(&sample), *ahead = open_sample(&sample);
+
+        mt_source_read_ahead(ahead, true);
+        for (uint32_t i = 0; i < most; i++) {
+            assert_int_equal(mt_source_next(alone, &batch, NULL), MT_OK);
+            assert_int_equal(mt_source_next(ahead, &batch, NULL), MT_OK);
+            expect_same_names(alone, ahead);
+        }
+        assert_non_null(ahead->ahead);
+        mt_source_read_ahead(ahead, false);
+        expect_same_names(alone, ahead);
+        mt_source_close(ahead);
+        mt_source_close(alone);
+    }
+    free_sample(&sample);
 }
 
 int main(void)
