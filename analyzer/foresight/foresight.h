@@ -67,7 +67,7 @@ struct mt_foresight {
 enum mt_status mt_foresight_make(struct mt_source *source, const struct mt_policy_text *policy,
                                  struct mt_foresight *foresight,
                                  struct mt_error *error) MT_MUST_USE;
-void mt_foresight_release(struct mt_foresight *foresight);
+void mt_foresight_release(struct mt_foresight *foresight); /* accepts NULL */
 
 /* Whether the policy needs foresight. */
 static inline bool mt_foresight_is_wanted(const struct mt_policy_text *policy)

@@ -86,7 +86,7 @@ enum {
 struct mt_python_thread {
     struct mt_python_code codes[MT_PYTHON_SETS][MT_PYTHON_WAYS];
     struct mt_python_stack stacks[MT_PYTHON_STACK_SETS][MT_PYTHON_STACK_WAYS];
-    /* the last stack that occurred twice in succession; count 0: none */
+    /* the last stack that occurred twice in succession; count 0: it could not be kept */
     struct mt_python_kept kept[MT_PYTHON_KEPT];
     uint32_t kept_count, kept_id;
     uint32_t previous_id; /* of the stack before */
