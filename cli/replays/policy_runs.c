@@ -90,6 +90,7 @@ static void work(struct crew *crew, struct mt_source *source, size_t index, bool
         if (shows_progress)
             show_done(crew, done);
     } while (take_policy(crew, &index));
+    mt_source_leave(source); /* the last reading may have stopped early */
 }
 
 /* The body of an additional thread. If it cannot open its own source, the other threads do the
