@@ -29,13 +29,8 @@ static bool read_text(const char *folder, const char *name, char *text, size_t c
 
     if (snprintf(path, sizeof path, "%s%s", folder, name) >= (int)sizeof path)
         return false;
-    int fd = mt_io_open(path, O_RDONLY, 0);
-    if (fd < 0)
-        return false;
-    ssize_t length = mt_io_read_full(fd, text, capacity - 1);
-    (void)mt_io_close(fd);
-    text[length > 0 ? length : 0] = '\0';
-    return length > 0 && (size_t)length < capacity - 1;
+    size_t length = mt_io_read_text(path, text, capacity);
+    return length > 0 && length < capacity - 1;
 }
 
 /* Returns whether "memory" is in the list, which is separated by commas. */

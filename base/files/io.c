@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int mt_io_open_at(int folder, const char *name, int flags, mode_t mode)
@@ -71,6 +72,19 @@ ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset)
            (got = mt_io_pread(fd, (char *)bytes + done, length - done, offset + done)) > 0)
         done += (size_t)got;
     return got < 0 ? -1 : (ssize_t)done;
+}
+
+size_t mt_io_read_text(const char *path, char *text, size_t capacity)
+{
+    int fd = mt_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    struct stat opened, now;
+    const bool is_known = fd >= 0 && !fstat(fd, &opened);
+    ssize_t length = is_known ? mt_io_read_full(fd, text, capacity - 1) : 0;
+
+    if (is_known && !fstat(fd, &now) && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino)
+        (void)mt_io_close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
 }
 
 bool mt_io_lock(int fd, int operation)

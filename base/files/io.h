@@ -4,8 +4,8 @@
  * - own_file.c writes the trace of a traced process with pwrite, or in a sandbox with lseek and
  *   write. It checks the descriptor before each call, and the writer repeats the call after EINTR
  *   and after a short write.
- * - run_facts.c, source_torch_allocator.c, source_torch_versions.c, thread_names.c and lifecycle.c
- * in the traced process read with plain calls: after a failure the fact is simply missing.
+ * - source_torch_allocator.c and lifecycle.c in the traced process open with plain calls: after a
+ *   failure the fact is simply missing.
  * - collect.c writes one line to standard error, and check.c writes one before it aborts.
  * - main.c opens /dev/null to fill closed standard streams.
  * - launch.c sends one error number through a pipe, and mkostemp has no counterpart here. */
@@ -35,6 +35,11 @@ ssize_t mt_io_pread(int fd, void *bytes, size_t length, uint64_t offset);
 /* Read until `length` bytes are read or the file ends. Return -1 and set errno on failure. */
 ssize_t mt_io_read_full(int fd, void *bytes, size_t length);
 ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset);
+
+/* Reads at most `capacity` - 1 bytes of a small file, such as one in /proc, and ends them with NUL.
+ * Returns their number; 0 if it cannot be read. Leaves the descriptor alone if another thread,
+ * which closes numbers that it does not know, closed it and has another file there. */
+size_t mt_io_read_text(const char *path, char *text, size_t capacity);
 
 /* flock. Returns false and sets errno on failure. */
 bool mt_io_lock(int fd, int operation);

@@ -1,6 +1,5 @@
 #include "memory_limit.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,25 +25,13 @@ static int exit_code = MT_EXIT_INPUT;
 
 static const char CGROUPS[] = "/sys/fs/cgroup";
 
-/* Reads the beginning of a small file as text. Returns false if it cannot be read. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-    int fd = mt_io_open(path, O_RDONLY, 0);
-    ssize_t length = fd < 0 ? -1 : mt_io_read_full(fd, text, size - 1);
-
-    if (fd >= 0)
-        close(fd);
-    text[length > 0 ? length : 0] = '\0';
-    return length > 0;
-}
-
 /* Returns the limit in a file, or UINT64_MAX if there is none: "max" in version 2, and the largest
  * number in version 1. */
 static uint64_t limit_in(const char *path)
 {
     char text[64];
 
-    if (!read_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
+    if (!mt_io_read_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
     unsigned long long limit = strtoull(text, NULL, 10);
     return limit && limit < (unsigned long long)INT64_MAX / 2 ? limit : UINT64_MAX;
@@ -77,7 +64,7 @@ static uint64_t reclaimable(const char *folder, int length, const char *group,
     char path[MAX_PATH], text[MAX_CGROUP_FILE];
     int written = snprintf(path, sizeof path, "%s%.*s/memory.stat", folder, length, group);
 
-    if (written <= 0 || (size_t)written >= sizeof path || !read_text(path, text, sizeof text))
+    if (written <= 0 || (size_t)written >= sizeof path || !mt_io_read_text(path, text, sizeof text))
         return 0;
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line != '\0')
         if (!strncmp(line, version->inactive, strlen(version->inactive)))
@@ -170,15 +157,16 @@ static uint64_t container_limit(void)
 {
     char self[MAX_CGROUP_FILE];
 
-    return read_text("/proc/self/cgroup", self, sizeof self) ? mt_memory_cgroup_limit(CGROUPS, self)
-                                                             : UINT64_MAX;
+    return mt_io_read_text("/proc/self/cgroup", self, sizeof self)
+               ? mt_memory_cgroup_limit(CGROUPS, self)
+               : UINT64_MAX;
 }
 
 static uint64_t container_available(void)
 {
     char self[MAX_CGROUP_FILE];
 
-    return read_text("/proc/self/cgroup", self, sizeof self)
+    return mt_io_read_text("/proc/self/cgroup", self, sizeof self)
                ? mt_memory_cgroup_available(CGROUPS, self)
                : UINT64_MAX;
 }
@@ -198,7 +186,7 @@ uint64_t mt_memory_available(void)
     char meminfo[MAX_CGROUP_FILE];
     uint64_t container = container_available();
 
-    if (!read_text("/proc/meminfo", meminfo, sizeof meminfo))
+    if (!mt_io_read_text("/proc/meminfo", meminfo, sizeof meminfo))
         return container;
     return mt_min_u64(mt_memory_available_in(meminfo), container);
 }

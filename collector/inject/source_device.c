@@ -5,12 +5,10 @@
 #include "source_device.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cgroup.h"
 #include "collect.h"
@@ -210,14 +208,8 @@ static void stop(void)
 static void tell_boot(void)
 {
     char text[64];
-    int fd = mt_io_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
-    ssize_t length = fd < 0 ? -1 : mt_io_read_full(fd, text, sizeof text - 1);
 
-    if (fd >= 0)
-        (void)mt_io_close(fd);
-    if (length <= 0)
-        return;
-    text[length] = '\0';
+    (void)mt_io_read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
     text[strcspn(text, "\n")] = '\0';
     if (*text)
         mt_collect_fact("boot_id", text);

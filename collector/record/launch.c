@@ -194,12 +194,8 @@ enum { TIMEOUT_NS = 20000000, FIELD_ARG_START = 48 };
 static void forget_command_line(void)
 {
     char text[2048];
-    int fd = mt_io_open("/proc/self/stat", O_RDONLY, 0);
-    ssize_t count = fd < 0 ? -1 : mt_io_read_full(fd, text, sizeof text - 1);
 
-    if (fd >= 0)
-        close(fd);
-    text[count > 0 ? count : 0] = '\0';
+    (void)mt_io_read_text("/proc/self/stat", text, sizeof text);
     char *at = strrchr(text, ')'); /* after the name, which may contain anything: field 3 */
     for (int field = 2; at && field < FIELD_ARG_START; field++)
         at = strchr(at + 1, ' ');

@@ -127,14 +127,10 @@ static void probe_tape(struct mt_probe_result *result)
 
 static void probe_clock(struct mt_probe_result *result)
 {
-    char source[32] = "";
-    int fd =
-        mt_io_open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY, 0);
-    ssize_t count = fd < 0 ? -1 : mt_io_read_full(fd, source, sizeof source - 1);
+    char source[32];
 
-    if (fd >= 0)
-        close(fd);
-    source[count > 0 ? count : 0] = '\0';
+    (void)mt_io_read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                          source, sizeof source);
     source[strcspn(source, "\n")] = '\0';
     if (strcmp(source, "tsc") == 0 || strcmp(source, "arch_sys_counter") == 0)
         mt_probe_set(result, MT_PROBE_OK, "", "%s", source);

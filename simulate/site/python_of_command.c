@@ -248,23 +248,13 @@ static bool python_of_second_line(const char *text, char path[PATH_MAX])
            is_python_name(path) && is_program(path);
 }
 
-static void read_first_bytes(const char *path, char text[FIRST_BYTES + 1])
-{
-    int fd = mt_io_open(path, O_RDONLY | O_NONBLOCK, 0);
-    ssize_t length = fd < 0 ? -1 : mt_io_read_full(fd, text, FIRST_BYTES);
-
-    if (fd >= 0)
-        (void)mt_io_close(fd);
-    text[length > 0 ? length : 0] = '\0';
-}
-
 /* Finds the Python in the first lines of a script. */
 static bool python_of_script(const char *script, char path[PATH_MAX])
 {
     char text[FIRST_BYTES + 1];
     const char *at = text + 2;
 
-    read_first_bytes(script, text);
+    (void)mt_io_read_text(script, text, sizeof text);
     if (text[0] != '#' || text[1] != '!' || !next_word(&at, path))
         return false;
     if (is_python_name(path))
@@ -427,7 +417,7 @@ static enum mt_status python_of_shell(char *const *words, struct mt_python_choic
     if (!shown)
         return MT_END;
     if (!is_text && (is_shell ? copy_path(program, shown) : find_program(shown, program)))
-        read_first_bytes(program, text);
+        (void)mt_io_read_text(program, text, sizeof text);
     if (!is_text && !is_shell && !is_shell_script(text))
         return MT_END;
     if (!python_of_activation(is_text ? shown : text, choice->path))

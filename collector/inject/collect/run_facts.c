@@ -1,6 +1,5 @@
 /* Records the identity of this process: its host, its id, its place in the job and, on request, its
  * command. */
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include "core.h"
 #include "identity.h"
 #include "inject_source.h"
+#include "io.h"
 #include "run_facts.h"
 #include "run_identity.h"
 #include "run_names.h"
@@ -117,19 +117,13 @@ static void tell_number(const char *key, long number)
 static void tell_command(void)
 {
     char text[2048];
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    size_t length = mt_io_read_text("/proc/self/cmdline", text, sizeof text);
 
-    if (fd < 0)
-        return;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0)
-        return;
-    for (ssize_t i = 0; i < length - 1; i++)
+    for (size_t i = 0; i + 1 < length; i++)
         if (!text[i])
             text[i] = ' ';
-    text[length] = '\0';
-    mt_collect_fact("command", text);
+    if (length)
+        mt_collect_fact("command", text);
 }
 
 static void tell_place(const char *host)

@@ -4,17 +4,16 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "collect.h"
 #include "grow.h"
 #include "intern.h"
+#include "io.h"
 #include "lock.h"
 #include "map.h"
 #include "monotonic_clock.h"
@@ -45,6 +44,7 @@ static struct {
     struct mt_map by_thread; /* OS id -> index in known */
     uint64_t next_pass_ns;
     nlink_t links;
+    dev_t proc; /* the file system */
 
     pthread_mutex_t lock; /* a leaf lock: guards the fields below */
     struct given *given;
@@ -123,18 +123,15 @@ static void tell_given(void)
     free(given);
 }
 
-static size_t read_comm(const char *os_thread, char name[COMM_BYTES])
+static size_t read_comm(const char *os_thread, char name[COMM_BYTES + 1])
 {
     char path[64];
+    size_t length;
 
     if (snprintf(path, sizeof path, "/proc/self/task/%s/comm", os_thread) >= (int)sizeof path)
         return 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0;
-    ssize_t length = read(file, name, COMM_BYTES);
-    close(file);
-    return length > 0 && name[length - 1] == '\n' ? (size_t)length - 1 : 0;
+    length = mt_io_read_text(path, name, COMM_BYTES + 1);
+    return length && name[length - 1] == '\n' ? length - 1 : 0;
 }
 
 static void look_at(const char *os_thread, bool only_new)
@@ -142,15 +139,15 @@ static void look_at(const char *os_thread, bool only_new)
     uint32_t number = (uint32_t)strtoul(os_thread, NULL, 10);
     size_t before = names.count;
     struct known *known = number ? find(number) : NULL;
-    char name[COMM_BYTES] = {0};
+    char name[COMM_BYTES + 1] = {0};
 
     if (!known || known->given || (only_new && names.count == before))
         return;
     size_t length = read_comm(os_thread, name);
     memset(name + length, 0, sizeof name - length);
-    if (!length || !memcmp(known->name, name, sizeof name))
+    if (!length || !memcmp(known->name, name, COMM_BYTES))
         return;
-    memcpy(known->name, name, sizeof name);
+    memcpy(known->name, name, COMM_BYTES);
     define(MT_THREAD_RENAMED, number, name, length);
 }
 
@@ -158,11 +155,12 @@ static void look_at_all(bool only_new)
 {
     DIR *folder = opendir("/proc/self/task");
     struct dirent *entry;
+    struct stat facts;
 
     for (int i = 0; folder && i < MAX_THREADS && (entry = readdir(folder)); i++)
         look_at(entry->d_name, only_new);
-    if (folder)
-        closedir(folder);
+    if (folder && !fstat(dirfd(folder), &facts) && facts.st_dev == names.proc)
+        closedir(folder); /* otherwise the program closed the number, and has a file there */
 }
 
 /* Takes one system call: the folder has a link for each thread. */
@@ -173,6 +171,7 @@ static bool threads_changed(void)
     if (stat("/proc/self/task", &folder) || folder.st_nlink == names.links)
         return false;
     names.links = folder.st_nlink;
+    names.proc = folder.st_dev;
     return true;
 }
 

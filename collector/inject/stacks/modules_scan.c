@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -115,17 +116,21 @@ static bool path_of_mapping(uint64_t address, char path[PATH_MAX])
     return found;
 }
 
-/* Modules without a file (the kernel's vdso) keep their name. */
-static void add_path(const struct dl_phdr_info *info, uint64_t begin, struct mt_buf *payload)
+/* Opens no file for the two modules that have no absolute name in every process: the program may
+ * close the descriptor meanwhile, and the number may be that of its own file by then. AT_BASE is 0
+ * if the loader itself was started, as in "ld.so PROGRAM". The kernel's vdso has no file. */
+static const char *path_of(const char *name, uint64_t begin, char path[PATH_MAX])
 {
-    char path[PATH_MAX] = "";
+    ssize_t length;
 
-    if (info->dlpi_name && *info->dlpi_name == '/')
-        mt_buf_add_text(payload, info->dlpi_name);
-    else if (path_of_mapping(begin, path))
-        mt_buf_add_text(payload, path);
-    else
-        mt_buf_add_text(payload, info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "?");
+    if (name[0] == '/' || begin == getauxval(AT_SYSINFO_EHDR))
+        return name;
+    if (!name[0] && getauxval(AT_BASE) &&
+        (length = readlink("/proc/self/exe", path, PATH_MAX - 1)) > 0)
+        path[length] = '\0';
+    else if (!path_of_mapping(begin, path))
+        return name[0] ? name : "?";
+    return path;
 }
 
 static void define_if_new(void)
@@ -142,6 +147,7 @@ static void define_if_new(void)
 static int visit(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct mt_module_definition module = {.bias = info->dlpi_addr};
+    char path[PATH_MAX];
 
     (void)size;
     (void)context;
@@ -151,7 +157,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context)
     mt_buf_reset(&scan.payload);
     mt_buf_add(&scan.payload, &module, sizeof module);
     mt_buf_add(&scan.payload, build_id, module.build_id_bytes);
-    add_path(info, module.begin, &scan.payload);
+    mt_buf_add_text(&scan.payload,
+                    path_of(info->dlpi_name ? info->dlpi_name : "", module.begin, path));
     if (scan.payload.failed) {
         mt_buf_release(&scan.payload); /* the next scan starts without the failure */
         return 1;

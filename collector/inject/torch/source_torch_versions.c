@@ -4,11 +4,10 @@
  *     0 int action, 4 device (int8, in 2.2 int), 8 size_t addr, 16 context,
  *     32 stream, 40 size_t size, 48 two words of the pool (since 2.8)
  * tests/inject/torch_places.py finds the row of a release. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "io.h"
 #include "torch_parts.h"
 
 enum { FILE_BYTES = 4096 };
@@ -91,20 +90,6 @@ static bool beside(const char *library_path, const char *relative, char *path, s
     return length > 0 && (size_t)length < path_bytes;
 }
 
-static bool read_text(const char *path, char *text, size_t text_bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return false;
-    ssize_t length = read(fd, text, text_bytes - 1);
-    close(fd);
-    if (length <= 0)
-        return false;
-    text[length] = '\0';
-    return true;
-}
-
 static bool copy_until(const char *from, const char *stops, char *text, size_t text_bytes)
 {
     size_t length = strcspn(from, stops);
@@ -124,13 +109,13 @@ bool mt_torch_version_read(const char *library_path, char *text, size_t text_byt
 
     *text = '\0';
     if (beside(library_path, "../version.py", path, sizeof path) &&
-        read_text(path, content, sizeof content)) {
+        mt_io_read_text(path, content, sizeof content)) {
         const char *at = strstr(content, "__version__ = ");
         if (at && (at[14] == '\'' || at[14] == '"'))
             return copy_until(at + 15, "'\"\r\n", text, text_bytes);
     }
     if (beside(library_path, "../build-version", path, sizeof path) &&
-        read_text(path, content, sizeof content))
+        mt_io_read_text(path, content, sizeof content))
         return copy_until(content, " \r\n", text, text_bytes);
     return false;
 }
