@@ -304,11 +304,6 @@ enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *p
     return mt_read_again_replay(search->analysis, &options, summary);
 }
 
-void mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
-{
-    *lives = &search->held->lives;
-}
-
 void mt_finding_mark_role(struct mt_finding_search *search, enum mt_role role)
 {
     const struct mt_device_report *device = search->device;

@@ -84,8 +84,20 @@ struct mt_finding_ops {
     enum mt_status (*find)(struct mt_finding_search *search);
 };
 
-/* Requests blocks that outlive their step on that device. */
-void mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives);
+/* A block that outlives its step, with that step and the line that allocated it. */
+struct mt_line_life {
+    const struct mt_life *life;
+    uint32_t line, step;
+};
+
+static inline struct mt_line_life mt_line_life(const struct mt_analysis *analysis,
+                                               const struct mt_lives *lives,
+                                               const struct mt_life *life)
+{
+    return (struct mt_line_life){life,
+                                 mt_site_table_site(&analysis->attribution.sites, life->stack),
+                                 mt_lives_step(lives, life->birth_event)};
+}
 
 /* Returns true if a replay can show the effect of a change. It must fully explain the allocator of
  * the run. */

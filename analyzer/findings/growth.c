@@ -107,8 +107,8 @@ struct look {
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
     struct mt_step_list steps;
-    uint32_t begin, end;  /* steps that count: [begin, end) */
-    struct mt_life *left; /* blocks alive when the last step begins, by line and step */
+    uint32_t begin, end;       /* steps that count: [begin, end) */
+    struct mt_line_life *left; /* blocks alive when the last step begins, by line and step */
     uint32_t left_count;
     struct line lines[MAX_LINES]; /* that grow; largest first */
     uint32_t line_count;
@@ -131,16 +131,9 @@ static bool rises(const struct look *look, double bytes_per_step)
     return look->trend.has_slope && found > 0 && found >= bytes_per_step / 2;
 }
 
-static uint32_t line_of(const struct look *look, const struct mt_life *life)
-{
-    return mt_site_table_site(&look->search->analysis->attribution.sites, life->stack);
-}
-
-/* Order by line, then step, then stack. end_step has the line, since its own value is no longer
- * needed. */
-MT_DEFINE_ORDER(by_line, struct mt_life,
-                MT_ASCENDING(end_step) || MT_ASCENDING(birth_step) || MT_ASCENDING(stack) ||
-                    MT_ASCENDING(birth_event))
+MT_DEFINE_ORDER(by_line, struct mt_line_life,
+                MT_ASCENDING(line) || MT_ASCENDING(step) || MT_ASCENDING(life->stack) ||
+                    MT_ASCENDING(life->birth_event))
 
 static void take_left(struct look *look)
 {
@@ -148,12 +141,12 @@ static void take_left(struct look *look)
 
     look->left = mt_memory_zeroed((size_t)lives->count + 1, sizeof *look->left);
     for (uint32_t i = 0; i < lives->count; i++) {
-        if (lives->lives[i].end_step + 1 < lives->step_count ||
-            lives->lives[i].birth_step >= look->end || lives->lives[i].role == MT_ROLE_WORKSPACE)
-            continue;
-        look->left[look->left_count] = lives->lives[i];
-        look->left[look->left_count].end_step = line_of(look, &lives->lives[i]);
-        look->left_count++;
+        const struct mt_life *life = &lives->lives[i];
+        const struct mt_line_life left = mt_line_life(look->search->analysis, lives, life);
+
+        if (mt_lives_step(lives, life->end_event) + 1 >= lives->step_count &&
+            left.step < look->end && life->role != MT_ROLE_WORKSPACE)
+            look->left[look->left_count++] = left;
     }
     if (look->left_count)
         qsort(look->left, look->left_count, sizeof *look->left, by_line);
@@ -175,18 +168,18 @@ static bool goes_on(const struct look *look, const struct halves *halves)
            first / 2 <= second && second / 2 <= first;
 }
 
-static void count_last(struct line *line, const struct mt_life *lives, uint32_t count,
+static void count_last(struct line *line, const struct mt_line_life *lives, uint32_t count,
                        uint32_t step)
 {
     uint32_t last = MT_NO_ID;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (lives[i].birth_step != step)
+        if (lives[i].step != step)
             continue;
         line->is.blocks++;
-        line->activations += lives[i].role == MT_ROLE_ACTIVATIONS;
-        line->is.stacks += !line->is.stacks || lives[i].stack != last;
-        last = lives[i].stack;
+        line->activations += lives[i].life->role == MT_ROLE_ACTIVATIONS;
+        line->is.stacks += !line->is.stacks || lives[i].life->stack != last;
+        last = lives[i].life->stack;
     }
 }
 
@@ -203,19 +196,19 @@ static void add_line(struct look *look, const struct line *line)
 }
 
 /* All blocks that one line left. */
-static void judge(struct look *look, const struct mt_life *lives, uint32_t count)
+static void judge(struct look *look, const struct mt_line_life *lives, uint32_t count)
 {
     struct halves halves = {.middle = look->begin + (look->end - look->begin) / 2};
-    struct line line = {.is = {.frame = lives[0].end_step, .stack = lives[0].stack}};
+    struct line line = {.is = {.frame = lives[0].line, .stack = lives[0].life->stack}};
     uint32_t last = MT_NO_ID, last_left = 0, run = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t step = lives[i].birth_step;
+        uint32_t step = lives[i].step;
         if (step != last && (last == MT_NO_ID || (step != last + 1 && step < look->begin)))
             run = step; /* a gap in the warm-up: earlier blocks do not count */
         if (step >= look->begin) {
             uint32_t half = step >= halves.middle;
-            halves.bytes[half] += lives[i].bytes;
+            halves.bytes[half] += lives[i].life->bytes;
             halves.steps[half] += step != last;
             last_left = step;
         }
@@ -233,7 +226,7 @@ static void judge_lines(struct look *look)
     uint32_t begin = 0;
 
     for (uint32_t i = 1; i <= look->left_count; i++) {
-        if (i < look->left_count && look->left[i].end_step == look->left[begin].end_step)
+        if (i < look->left_count && look->left[i].line == look->left[begin].line)
             continue;
         judge(look, look->left + begin, i - begin);
         begin = i;
@@ -274,9 +267,9 @@ static void add_up(struct look *look)
     uint64_t *by_step = mt_memory_zeroed(look->end, sizeof *by_step);
 
     for (uint32_t i = 0; i < look->left_count; i++)
-        if (is_growing_line(look, look->left[i].end_step))
-            by_step[look->left[i].birth_step] =
-                mt_add_most_u64(by_step[look->left[i].birth_step], look->left[i].bytes);
+        if (is_growing_line(look, look->left[i].line))
+            by_step[look->left[i].step] =
+                mt_add_most_u64(by_step[look->left[i].step], look->left[i].life->bytes);
     for (uint32_t i = look->begin; i < look->end; i++) {
         look->gathered_bytes = mt_add_most_u64(look->gathered_bytes, by_step[i]);
         look->even = look->even && by_step[i] == by_step[look->begin];
@@ -535,14 +528,14 @@ static uint64_t even_rise(const struct look *look, const struct mt_step_use *fir
 }
 
 /* What each step before the last left of one line; 0: not the same. */
-static uint64_t even_left(const struct look *look, const struct mt_life *lives, uint32_t count)
+static uint64_t even_left(const struct look *look, const struct mt_line_life *lives, uint32_t count)
 {
     uint64_t bytes = 0, first = 0;
     uint32_t step = 0, i = 0;
 
     for (; step < look->end; step++, bytes = 0) {
-        for (; i < count && lives[i].birth_step == step; i++)
-            bytes += lives[i].bytes;
+        for (; i < count && lives[i].step == step; i++)
+            bytes += lives[i].life->bytes;
         if (step && bytes != first)
             return 0;
         first = bytes;
@@ -596,14 +589,14 @@ static void look_at_few(struct look *look)
         return;
     take_left(look);
     for (uint32_t i = 1, begin = 0; i <= look->left_count; i++) {
-        if (i < look->left_count && look->left[i].end_step == look->left[begin].end_step)
+        if (i < look->left_count && look->left[i].line == look->left[begin].line)
             continue;
-        uint64_t bytes = look->left[begin].stack == MT_NO_ID
+        uint64_t bytes = look->left[begin].life->stack == MT_NO_ID
                              ? 0
                              : even_left(look, look->left + begin, i - begin);
         if (bytes > most_bytes) {
             most_bytes = bytes;
-            most = &look->left[begin];
+            most = look->left[begin].life;
         }
         begin = i;
     }
@@ -617,12 +610,12 @@ static enum mt_status find(struct mt_finding_search *search)
     const struct mt_report *report = search->analysis->report;
     const struct mt_device_report *device = search->device;
     struct look look = {.search = search,
+                        .lives = &search->held->lives,
                         .arena = &search->analysis->report->arena,
                         .symbols = &search->analysis->source->symbols,
                         .steps = mt_judged_steps(report, device),
                         .even = true};
 
-    mt_finding_lives(search, &look.lives);
     if (look.lives->too_many)
         return MT_OK;
     if (look.steps.count < MT_GROWTH_MIN_STEPS) {

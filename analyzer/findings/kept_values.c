@@ -245,7 +245,7 @@ static enum mt_status find_kept_gradients(struct mt_finding_search *search)
     const struct mt_step_list steps = mt_judged_steps(search->analysis->report, device);
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = device->allocated_peak.bytes;
-    const struct mt_lives *lives;
+    const struct mt_lives *lives = &search->held->lives;
     uint64_t kept = 0, others = 0, blocks = 0;
     const char *evidence[1];
     char n[2][MT_UNITS_TEXT];
@@ -259,14 +259,14 @@ static enum mt_status find_kept_gradients(struct mt_finding_search *search)
     if (!has_zero_grad(search->analysis->report) ||
         !mt_finding_matters(device->peak_role_bytes[MT_ROLE_GRADIENTS], peak))
         return MT_OK;
-    mt_finding_lives(search, &lives);
     if (lives->too_many || lives->step_count < 3)
         return MT_OK;
     for (uint32_t i = 0; i < lives->count; i++) {
         const struct mt_life *life = &lives->lives[i];
         if (life->role != MT_ROLE_GRADIENTS || is_bucket(search, life->stack))
             continue;
-        if (life->birth_step < 2 && life->end_step + 1 >= lives->step_count) {
+        if (mt_lives_step(lives, life->birth_event) < 2 &&
+            mt_lives_step(lives, life->end_event) + 1 >= lives->step_count) {
             kept += life->bytes;
             blocks++;
         } else {
@@ -315,7 +315,7 @@ static void note_successors(struct look *look)
     const struct mt_life *lives = look->lives->lives;
 
     for (uint32_t i = 0; i < look->lives->count; i++) {
-        uint64_t key = key_of(lives[i].stack, lives[i].birth_step);
+        uint64_t key = key_of(lives[i].stack, mt_lives_step(look->lives, lives[i].birth_event));
         uint32_t at = mt_map_get(&look->successors, key);
         if (at == MT_MAP_NONE || lives[at].birth_event > lives[i].birth_event)
             mt_map_put(&look->successors, key, i);
@@ -326,13 +326,13 @@ static void note_successors(struct look *look)
  * evidence. */
 static bool is_suspect(const struct look *look, const struct mt_life *life)
 {
-    bool in_last = life->end_step == look->lives->step_count - 1;
-    uint32_t step = in_last ? life->birth_step - 1 : life->end_step;
+    const uint32_t birth_step = mt_lives_step(look->lives, life->birth_event),
+                   end_step = mt_lives_step(look->lives, life->end_event);
+    bool in_last = end_step == look->lives->step_count - 1;
+    uint32_t step = in_last ? birth_step - 1 : end_step;
 
     if (life->role != MT_ROLE_ACTIVATIONS || life->stack == MT_NO_ID ||
-        life->end_step != life->birth_step + 1 || life->end_event == UINT64_MAX)
-        return false;
-    if (in_last && !life->birth_step)
+        end_step != birth_step + 1 || life->end_event == UINT64_MAX || (in_last && !birth_step))
         return false;
     uint32_t at = mt_map_get(&look->successors, key_of(life->stack, step));
     if (at == MT_MAP_NONE)
@@ -341,22 +341,17 @@ static bool is_suspect(const struct look *look, const struct mt_life *life)
                    : look->lives->lives[at].birth_event < life->end_event;
 }
 
-static void free_early(struct look *look, const struct mt_life *life)
-{
-    mt_retime_free(&look->retime, look->search->device->device, look->lives->begins[life->end_step],
-                   life);
-}
-
 static void take_suspects(struct look *look)
 {
-    const uint64_t peak = look->search->device->allocated_peak.event;
+    const struct mt_device_report *device = look->search->device;
 
     for (uint32_t i = 0; i < look->lives->count; i++) {
         const struct mt_life *life = &look->lives->lives[i];
         if (!is_suspect(look, life))
             continue;
-        free_early(look, life);
-        if (peak < look->lives->begins[life->end_step] || peak >= life->end_event)
+        const uint64_t end = look->lives->begins[mt_lives_step(look->lives, life->end_event)];
+        mt_retime_free(&look->retime, device->device, end, life);
+        if (device->allocated_peak.event < end || device->allocated_peak.event >= life->end_event)
             continue;
         look->peak_bytes += life->bytes;
         look->peak_blocks++;
@@ -422,6 +417,7 @@ static bool matters(const struct look *look, uint64_t bytes)
 static enum mt_status find(struct mt_finding_search *search)
 {
     struct look look = {.search = search,
+                        .lives = &search->held->lives,
                         .retime = {.within_reserved = true},
                         .analysis = search->analysis,
                         .arena = &search->analysis->report->arena};
@@ -429,7 +425,6 @@ static enum mt_status find(struct mt_finding_search *search)
 
     if (!is_worth_a_replay(&look))
         return MT_OK;
-    mt_finding_lives(search, &look.lives);
     enum mt_status status = MT_OK;
     if (look.lives->too_many)
         return MT_OK;

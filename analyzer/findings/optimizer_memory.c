@@ -205,9 +205,8 @@ static void send_away(struct look_idle_state *look, const struct away *away)
 
 static enum mt_status replay_idle_state(struct look_idle_state *look)
 {
-    const struct mt_lives *lives;
+    const struct mt_lives *lives = &look->search->held->lives;
 
-    mt_finding_lives(look->search, &lives);
     if (lives->too_many)
         return MT_OK;
     gather_state(look, lives);

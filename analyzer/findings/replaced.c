@@ -13,7 +13,7 @@ enum { MAX_PARTS = 8 }; /* maximum denominator of the fraction */
 
 /* Blocks that one line left in the steps [begin - 1, end), by step, then allocation. */
 struct chain {
-    const struct mt_life *lives;
+    const struct mt_line_life *lives;
     uint32_t count;
     uint32_t frame;
     uint32_t parts; /* bit n: so far, each was longer by 1/n of something */
@@ -23,14 +23,13 @@ struct chain {
 struct look {
     struct mt_analysis *analysis;
     const struct mt_replaced_question *question;
-    struct mt_life *lives; /* that end in the step after their own, by line and step */
+    struct mt_line_life *lives; /* that end in the step after their own, by line and step */
     uint32_t life_count;
     struct chain chains[MT_MAX_REPLACED];
     uint32_t chain_count;
 };
 
-/* Order by line, then step. end_step has the line, since its own value is no longer needed. */
-MT_DEFINE_ORDER(by_line, struct mt_life, MT_ASCENDING(end_step) || MT_ASCENDING(birth_event))
+MT_DEFINE_ORDER(by_line, struct mt_line_life, MT_ASCENDING(line) || MT_ASCENDING(life->birth_event))
 
 static void take_lives(struct look *look)
 {
@@ -38,13 +37,13 @@ static void take_lives(struct look *look)
 
     look->lives = mt_memory_zeroed((size_t)lives->count + 1, sizeof *look->lives);
     for (uint32_t i = 0; i < lives->count; i++) {
-        struct mt_life life = lives->lives[i];
-        if (life.end_step != life.birth_step + 1 || life.birth_step >= look->question->end ||
-            life.stack == MT_NO_ID || life.role == MT_ROLE_WORKSPACE)
-            continue;
-        life.end_step =
-            mt_site_table_site(&look->analysis->attribution.sites, lives->lives[i].stack);
-        look->lives[look->life_count++] = life;
+        const struct mt_life *life = &lives->lives[i];
+        const struct mt_line_life link = mt_line_life(look->analysis, lives, life);
+
+        if (mt_lives_step(lives, life->end_event) == link.step + 1 &&
+            link.step < look->question->end && life->stack != MT_NO_ID &&
+            life->role != MT_ROLE_WORKSPACE)
+            look->lives[look->life_count++] = link;
     }
     if (look->life_count)
         qsort(look->lives, look->life_count, sizeof *look->lives, by_line);
@@ -55,8 +54,8 @@ static uint64_t bytes_of_step(const struct chain *chain, uint32_t step)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < chain->count; i++)
-        if (chain->lives[i].birth_step == step)
-            bytes += chain->lives[i].bytes;
+        if (chain->lives[i].step == step)
+            bytes += chain->lives[i].life->bytes;
     return bytes;
 }
 
@@ -70,8 +69,8 @@ static bool rises(const struct look *look, struct chain *chain)
     chain->even = true;
     for (uint32_t step = first; step < look->question->end; step++) {
         uint64_t bytes = 0;
-        for (; i < chain->count && chain->lives[i].birth_step <= step; i++)
-            bytes += chain->lives[i].birth_step == step ? chain->lives[i].bytes : 0;
+        for (; i < chain->count && chain->lives[i].step <= step; i++)
+            bytes += chain->lives[i].step == step ? chain->lives[i].life->bytes : 0;
         if (bytes <= last)
             return false;
         chain->even = chain->even && (step < first + 2 || bytes - last == change);
@@ -105,9 +104,9 @@ static void find_chains(struct look *look)
     uint32_t begin = 0;
 
     for (uint32_t i = 1; i <= look->life_count; i++) {
-        struct chain chain = {look->lives + begin, i - begin, look->lives[begin].end_step,
-                              UINT32_MAX, false};
-        if (i < look->life_count && look->lives[i].end_step == chain.frame)
+        struct chain chain = {look->lives + begin, i - begin, look->lives[begin].line, UINT32_MAX,
+                              false};
+        if (i < look->life_count && look->lives[i].line == chain.frame)
             continue;
         if (rises(look, &chain))
             add_chain(look, &chain);
@@ -204,8 +203,8 @@ static uint32_t link_of(struct reading *reading, const struct mt_event *event)
     if (i == look->chain_count)
         return 0;
     if (reading->next[i] < look->chains[i].count &&
-        look->chains[i].lives[reading->next[i]].birth_event == event->seq) {
-        if (look->chains[i].lives[reading->next[i]++].birth_step >= look->question->begin)
+        look->chains[i].lives[reading->next[i]].life->birth_event == event->seq) {
+        if (look->chains[i].lives[reading->next[i]++].step >= look->question->begin)
             look->chains[i].parts &= parts_of(reading, i, event->size_bytes);
     }
     return i + 1;
@@ -260,22 +259,22 @@ static enum mt_status see_how_they_are_made(struct look *look)
 static struct mt_replaced replaced_of(const struct look *look, const struct chain *chain)
 {
     struct mt_replaced found = {.frame = chain->frame,
-                                .stack = chain->lives[0].stack,
-                                .first_step = chain->lives[0].birth_step,
+                                .stack = chain->lives[0].life->stack,
+                                .first_step = chain->lives[0].step,
                                 .even = chain->even,
                                 .old_bytes = bytes_of_step(chain, look->question->begin - 1),
                                 .new_bytes = bytes_of_step(chain, look->question->end - 1)};
     uint32_t last = MT_NO_ID;
 
     for (uint32_t i = 0; i < chain->count; i++) {
-        const struct mt_life *life = &chain->lives[i];
-        if (i && life->birth_step > chain->lives[i - 1].birth_step + 1)
-            found.first_step = life->birth_step;
-        if (life->birth_step != look->question->end - 1)
+        const struct mt_line_life *link = &chain->lives[i];
+        if (i && link->step > chain->lives[i - 1].step + 1)
+            found.first_step = link->step;
+        if (link->step != look->question->end - 1)
             continue;
         found.blocks++;
-        found.stacks += life->stack != last;
-        last = life->stack;
+        found.stacks += link->life->stack != last;
+        last = link->life->stack;
     }
     return found;
 }

@@ -377,17 +377,9 @@ void mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
         lives->begins[lives->step_count++] = mt_step_begin(report, &steps.list[i]);
 }
 
-/* Number of steps that have begun at the event. */
-static uint32_t steps_until(const struct mt_lives *lives, uint64_t event)
-{
-    return (uint32_t)mt_sorted_count_to(lives->begins, lives->now, sizeof *lives->begins, event);
-}
-
 void mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
 {
-    uint32_t begun = steps_until(lives, life->birth_event);
-
-    if (!begun || lives->too_many)
+    if (life->birth_event < lives->begins[0] || lives->too_many)
         return;
     lives->too_many = lives->count == lives->most;
     if (lives->too_many) {
@@ -398,10 +390,15 @@ void mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
         return;
     }
     mt_grow_to(&lives->lives, &lives->capacity, (size_t)lives->count + 1, sizeof *lives->lives);
-    struct mt_life *kept = &lives->lives[lives->count++];
-    *kept = *life;
-    kept->birth_step = begun - 1;
-    kept->end_step = life->end_event == UINT64_MAX ? lives->step_count : lives->now - 1;
+    lives->lives[lives->count++] = *life;
+}
+
+uint32_t mt_lives_step(const struct mt_lives *lives, uint64_t event)
+{
+    size_t begun =
+        mt_sorted_count_to(lives->begins, lives->step_count, sizeof *lives->begins, event);
+
+    return event == UINT64_MAX ? lives->step_count : (uint32_t)begun - 1;
 }
 
 void mt_lives_release(struct mt_lives *lives)

@@ -110,14 +110,13 @@ void mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena, boo
 
 #define MT_LIVES_MAX (1u << 21) /* over all devices; more set too_many */
 
+/* Up to MT_LIVES_MAX are kept, so they are small: mt_lives_step finds their steps. */
 struct mt_life {
     uint64_t addr;
     uint64_t birth_event, end_event; /* UINT64_MAX: it exists at the end */
     uint64_t bytes, requested_bytes;
     uint32_t stack; /* MT_NO_ID = none recorded */
     uint32_t stream;
-    uint32_t birth_step; /* index of a step */
-    uint32_t end_step;   /* > birth_step; the number of steps if it stays */
     uint16_t heap, pool;
     uint8_t role; /* enum mt_role */
 };
@@ -150,8 +149,12 @@ static inline bool mt_lives_outlived(struct mt_lives *lives, uint64_t birth_even
     return lives->now && birth_event < lives->begins[lives->now - 1];
 }
 
-/* Records the end of a block for which mt_lives_outlived was true; looks up its steps. */
+/* Records the end of a block for which mt_lives_outlived was true. */
 void mt_lives_add(struct mt_lives *lives, const struct mt_life *life);
+
+/* Returns the index of the step in which a life begins or ends, from that event: the number of
+ * steps for UINT64_MAX. O(log steps). */
+uint32_t mt_lives_step(const struct mt_lives *lives, uint64_t event);
 void mt_lives_release(struct mt_lives *lives);
 
 #endif
