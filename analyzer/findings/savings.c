@@ -7,27 +7,19 @@
 
 #include "analysis.h"
 #include "finding.h"
-#include "grow.h"
+#include "live_table.h"
 #include "map.h"
 #include "process_memory.h"
 #include "units.h"
 #include "util.h"
-
-struct live {
-    uint64_t bytes;
-    uint32_t groups; /* bits: the findings that mark it */
-    uint32_t next_free;
-};
 
 struct level {
     bool is_wanted;
     uint32_t mark_count;
     const struct mt_finding_scope *scopes; /* by bit */
     struct mt_map groups;                  /* role and site -> bits of findings */
-    struct mt_map slots;                   /* address -> index in `live` */
-    struct live *live;
-    size_t count, capacity;
-    uint32_t free; /* index + 1 of an unused entry; 0 = none */
+    struct mt_alloc_memo marks;            /* bits + 1 of findings */
+    struct mt_live_table live;             /* handle: bits of the findings that mark the block */
     uint64_t now_bytes, most_bytes;
     uint64_t marked_bytes[MT_FINDINGS_MARKED], rest_bytes[MT_FINDINGS_MARKED];
 };
@@ -44,39 +36,22 @@ static uint64_t key_of(const struct mt_analysis *analysis, enum mt_role role, ui
     return (uint64_t)role << 32 | mt_site_table_site(&analysis->attribution.sites, stack);
 }
 
-static void take_slot(struct level *level, uint32_t *slot)
-{
-    if (level->free) {
-        *slot = level->free - 1;
-        level->free = level->live[*slot].next_free;
-        return;
-    }
-    mt_grow_to(&level->live, &level->capacity, level->count + 1, sizeof *level->live);
-    *slot = (uint32_t)level->count++;
-}
-
 static void end_block(struct level *level, uint64_t addr)
 {
-    const uint32_t slot = mt_map_take(&level->slots, addr);
+    const struct mt_live *live = mt_live_find(&level->live, addr);
 
-    if (slot == MT_MAP_NONE)
+    if (!live)
         return;
-    struct live *live = &level->live[slot];
-    level->now_bytes -= live->bytes;
+    level->now_bytes -= live->block_bytes;
     for (uint32_t i = 0; i < level->mark_count; i++)
-        if (live->groups >> i & 1)
-            level->marked_bytes[i] -= live->bytes;
-    live->next_free = level->free;
-    level->free = slot + 1;
+        if (live->handle >> i & 1)
+            level->marked_bytes[i] -= live->block_bytes;
+    mt_live_remove(&level->live, addr);
 }
 
 static void add_block(struct level *level, uint64_t addr, uint64_t bytes, uint32_t groups)
 {
-    uint32_t slot;
-
-    take_slot(level, &slot);
-    level->live[slot] = (struct live){bytes, groups, 0};
-    mt_map_put(&level->slots, addr, slot);
+    mt_live_add(&level->live, addr, &(struct mt_live){.block_bytes = bytes, .handle = groups});
     level->now_bytes += bytes;
     level->most_bytes = mt_max_u64(level->most_bytes, level->now_bytes);
     for (uint32_t i = 0; i < level->mark_count; i++) {
@@ -99,16 +74,20 @@ static bool is_in_scope(const struct mt_finding_scope *scope, enum mt_role role,
 }
 
 /* Returns the bits of the findings whose change may remove the block. */
-static uint32_t marks_of(const struct reading *reading, const struct level *level,
-                         enum mt_role role, const struct mt_event *event)
+static uint32_t marks_of(const struct mt_analysis *analysis, struct level *level,
+                         const struct mt_event *event, uint8_t code)
 {
-    const uint32_t known =
-        mt_map_get(&level->groups, key_of(reading->analysis, role, event->stack));
-    uint32_t marks = known == MT_MAP_NONE ? 0 : known;
+    struct mt_alloc_answer *marks = mt_alloc_memo_at(&level->marks, event, code);
 
+    if (marks->answer)
+        return marks->answer - 1;
+    const enum mt_role role =
+        mt_role_resolve(&analysis->survey.roles, code, event->stack, event->size_bytes);
+    const uint32_t known = mt_map_get(&level->groups, key_of(analysis, role, event->stack));
+    marks->answer = known == MT_MAP_NONE ? 0 : known;
     for (uint32_t i = 0; i < level->mark_count; i++)
-        marks |= is_in_scope(&level->scopes[i], role, event) ? 1u << i : 0;
-    return marks;
+        marks->answer |= is_in_scope(&level->scopes[i], role, event) ? 1u << i : 0;
+    return marks->answer++;
 }
 
 static struct level *level_of(struct reading *reading, const struct mt_event *event)
@@ -121,23 +100,19 @@ static struct level *level_of(struct reading *reading, const struct mt_event *ev
 static enum mt_status on_event(void *context, struct mt_event *event)
 {
     struct reading *reading = context;
-    struct mt_survey *survey = &reading->analysis->survey;
+    struct mt_alloc_log *log = &reading->analysis->survey.log;
     struct level *level = level_of(reading, event);
     uint64_t bytes;
     uint8_t code;
 
     if (level && (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
         end_block(level, event->addr);
-    if (event->kind != MT_EVENT_ALLOC || !mt_alloc_log_next(&survey->log, &bytes, &code) || !level)
+    if (event->kind != MT_EVENT_ALLOC || !mt_alloc_log_next(log, &bytes, &code) || !level)
         return MT_OK; /* the log has those of every device */
     if (mt_alloc_log_ends_old(event, bytes))
         end_block(level, event->addr);
-    if (!bytes)
-        return MT_OK;
-    add_block(level, event->addr, bytes,
-              marks_of(reading, level,
-                       mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes),
-                       event));
+    if (bytes)
+        add_block(level, event->addr, bytes, marks_of(reading->analysis, level, event, code));
     return MT_OK;
 }
 
@@ -199,8 +174,7 @@ static void release(struct reading *reading)
 {
     for (uint32_t i = 0; i < reading->analysis->report->device_count; i++) {
         mt_map_release(&reading->levels[i].groups);
-        mt_map_release(&reading->levels[i].slots);
-        free(reading->levels[i].live);
+        mt_live_release(&reading->levels[i].live);
     }
     free(reading->levels);
 }

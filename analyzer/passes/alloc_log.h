@@ -7,7 +7,9 @@
 
 #include "block_units.h"
 #include "event.h"
+#include "hash.h"
 #include "status.h"
+#include "util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,6 +49,28 @@ bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t 
 static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t block_bytes)
 {
     return block_bytes || !(event->flags & MT_EVENT_INITIAL);
+}
+
+/* Answers about allocations that depend on their stack, requested bytes and role code only. Runs
+ * repeat these. Zeroed memory is ready. */
+struct mt_alloc_memo {
+    struct mt_alloc_answer {
+        uint64_t size_bytes;
+        uint32_t stack, answer; /* answer: + 1; 0 = not known yet */
+        uint8_t role;
+    } answers[1024];
+};
+
+/* Returns the place of the answer about an allocation, which the caller fills if it is 0. */
+static inline struct mt_alloc_answer *mt_alloc_memo_at(struct mt_alloc_memo *memo,
+                                                       const struct mt_event *event, uint8_t role)
+{
+    const uint64_t key = mt_hash_u64(event->size_bytes ^ (uint64_t)event->stack << 32 ^ role);
+    struct mt_alloc_answer *at = &memo->answers[key % MT_ARRAY_LEN(memo->answers)];
+
+    if (at->size_bytes != event->size_bytes || at->stack != event->stack || at->role != role)
+        *at = (struct mt_alloc_answer){event->size_bytes, event->stack, 0, role};
+    return at;
 }
 
 /* Moves to the change after next_change. */
