@@ -42,8 +42,8 @@ static enum mt_status begin_model(struct mt_analysis *analysis, uint32_t slot,
     enum mt_status status = model->begin(analysis, slot, feed);
     if (!feed->builder)
         return status;
-    feeds->wants_lives |= feed->on_birth || feed->on_end || feed->on_gone;
     feeds->rows[feeds->count++] = (uint8_t)row;
+    mt_model_feeds_leave(feeds, NULL);
     return status;
 }
 

@@ -321,6 +321,7 @@ void mt_idle_end(struct mt_idle_watch *watch, int32_t index)
     phase->open = false;
     phase->ended = true;
     watch->open_count--;
+    watch->ended_count++;
 }
 
 void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_block_life *block)

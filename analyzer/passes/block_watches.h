@@ -83,7 +83,7 @@ struct mt_idle_watch {
         uint32_t output_stack;
         uint64_t output_bytes;
     } phases[MT_IDLE_PHASES]; /* in order of their starts */
-    uint32_t count, open_count;
+    uint32_t count, open_count, ended_count;
 };
 
 /* Call it after the pass `run`; `is_main` is parallel to the phases. */

@@ -40,18 +40,22 @@ static void give_slot(struct mt_live_blocks *holders, uint32_t index)
     holders->block_free = index + 1;
 }
 
-static struct mt_life life_of(const struct mt_block_life *block, uint64_t end_event)
+static void add_life(struct mt_live_blocks_device *device, const struct mt_block_life *block,
+                     uint64_t end_event)
 {
-    return (struct mt_life){.addr = block->addr,
-                            .birth_event = block->birth_event,
-                            .end_event = end_event,
-                            .bytes = block->block_bytes,
-                            .requested_bytes = block->requested_bytes,
-                            .stack = block->stack,
-                            .stream = block->stream,
-                            .heap = block->heap,
-                            .pool = block->pool,
-                            .role = block->role};
+    const bool stays = end_event == UINT64_MAX; /* so it outlives the last step */
+
+    if (mt_lives_outlived(&device->lives, stays ? 0 : block->birth_event, end_event))
+        mt_lives_add(&device->lives, &(struct mt_life){.addr = block->addr,
+                                                       .birth_event = block->birth_event,
+                                                       .end_event = end_event,
+                                                       .bytes = block->block_bytes,
+                                                       .requested_bytes = block->requested_bytes,
+                                                       .stack = block->stack,
+                                                       .stream = block->stream,
+                                                       .heap = block->heap,
+                                                       .pool = block->pool,
+                                                       .role = block->role});
 }
 
 static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
@@ -67,10 +71,7 @@ static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_block
     block->end = (struct mt_block_end){event->t_ns, event->seq};
     if (device->idle.open_count)
         mt_idle_leave(&device->idle, block);
-    if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
-        struct mt_life life = life_of(block, event->seq);
-        mt_lives_add(&device->lives, &life);
-    }
+    add_life(device, block, event->seq);
     if (device->models.wants_lives)
         mt_model_feeds_end(&device->models, block, block->end);
 }
@@ -140,37 +141,39 @@ static void on_alloc(struct mt_live_blocks *holders, struct mt_live_blocks_devic
     uint32_t index, old;
     uint8_t code;
 
-    if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code))
-        return;
+    if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code) || !device)
+        return; /* the log has those of every device */
     old = mt_alloc_log_ends_old(event, block_bytes) ? mt_map_take(&holders->slots, key_of(event))
                                                     : MT_MAP_NONE;
     if (old != MT_MAP_NONE)
         drop(holders, device, old, event);
     if (!block_bytes)
         return;
+    struct mt_alloc_answer *role = mt_alloc_memo_at(holders->roles, event, code);
+    if (!role->answer)
+        role->answer =
+            1 + mt_role_resolve(&holders->survey->roles, code, event->stack, event->size_bytes);
     index = take_slot(holders);
     mt_map_put(&holders->slots, key_of(event), index);
     block = &holders->blocks[index];
-    *block =
-        (struct mt_block_life){.addr = event->addr,
-                               .requested_bytes = event->size_bytes,
-                               .block_bytes = block_bytes,
-                               .birth_t_ns = event->t_ns,
-                               .birth_event = event->seq,
-                               .end = {0, UINT64_MAX},
-                               .block = index,
-                               .stack = event->stack,
-                               .stream = event->stream,
-                               .tag = event->name,
-                               .pool = event->pool,
-                               .initial = event->flags & MT_EVENT_INITIAL,
-                               .phase = phase,
-                               .device = event->device,
-                               .heap = event->heap,
-                               .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
-                                                                event->stack, event->size_bytes),
-                               .role_recorded = mt_role_code_is_recorded(code),
-                               .state = MT_LIFE_LIVE};
+    *block = (struct mt_block_life){.addr = event->addr,
+                                    .requested_bytes = event->size_bytes,
+                                    .block_bytes = block_bytes,
+                                    .birth_t_ns = event->t_ns,
+                                    .birth_event = event->seq,
+                                    .end = {0, UINT64_MAX},
+                                    .block = index,
+                                    .stack = event->stack,
+                                    .stream = event->stream,
+                                    .tag = event->name,
+                                    .pool = event->pool,
+                                    .initial = event->flags & MT_EVENT_INITIAL,
+                                    .phase = phase,
+                                    .device = event->device,
+                                    .heap = event->heap,
+                                    .role = (uint8_t)(role->answer - 1),
+                                    .role_recorded = mt_role_code_is_recorded(code),
+                                    .state = MT_LIFE_LIVE};
     device->now.allocated += block_bytes;
     device->now.active += block_bytes;
     device->now.requested += event->size_bytes;
@@ -180,21 +183,16 @@ static void on_alloc(struct mt_live_blocks *holders, struct mt_live_blocks_devic
         mt_model_feeds_birth(&device->models, block);
 }
 
-static void on_free_requested(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
-                              const struct mt_event *event)
+static void on_free(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
+                    const struct mt_event *event)
 {
-    uint32_t index = mt_map_find(&holders->slots, key_of(event));
+    const bool stays = event->kind == MT_EVENT_FREE_REQUESTED && !holders->completes_at_request;
+    const uint32_t index = stays ? mt_map_find(&holders->slots, key_of(event))
+                                 : mt_map_take(&holders->slots, key_of(event));
 
-    if (index != MT_MAP_NONE)
+    if (index != MT_MAP_NONE && stays)
         leave_allocated(holders, device, index, event);
-}
-
-static void on_free_completed(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
-                              const struct mt_event *event)
-{
-    uint32_t index = mt_map_take(&holders->slots, key_of(event));
-
-    if (index != MT_MAP_NONE)
+    else if (index != MT_MAP_NONE)
         drop(holders, device, index, event);
 }
 
@@ -339,10 +337,8 @@ static void tell_no_end(struct mt_live_blocks *holders, uint32_t index)
     struct mt_live_blocks_device *device =
         &holders->devices[holders->survey->device_slot[block->device] - 1];
 
-    if (block->state == MT_LIFE_LIVE && mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
-        struct mt_life life = life_of(block, UINT64_MAX);
-        mt_lives_add(&device->lives, &life);
-    }
+    if (block->state == MT_LIFE_LIVE)
+        add_life(device, block, UINT64_MAX);
     if (!device->models.wants_lives)
         return;
     if (block->state == MT_LIFE_LIVE)
@@ -358,37 +354,22 @@ static void tell_rest(struct mt_live_blocks *holders)
             tell_no_end(holders, i);
 }
 
-/* Untracked device: skip its entry in the allocation log. */
-static void skip_allocation(struct mt_live_blocks *holders, const struct mt_event *event)
-{
-    uint64_t block_bytes;
-    uint8_t code;
-
-    if (event->kind == MT_EVENT_ALLOC)
-        (void)mt_alloc_log_next(&holders->survey->log, &block_bytes, &code);
-}
-
 static void on_memory(struct mt_live_blocks *holders, const struct mt_event *event)
 {
     struct mt_live_blocks_device *device = device_of(holders, event);
     int32_t phase = mt_phases_current(&holders->survey->phases, event->thread);
-    uint64_t before;
+    const uint64_t before = device ? device->now.allocated : 0;
 
     follow_reserved(holders, event->seq);
-    if (!device) {
-        skip_allocation(holders, event);
-        return;
-    }
-    before = device->now.allocated;
     if (event->kind == MT_EVENT_ALLOC)
         on_alloc(holders, device, event, phase);
-    else if (event->kind == MT_EVENT_FREE_REQUESTED && !holders->completes_at_request)
-        on_free_requested(holders, device, event);
-    else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
-        on_free_completed(holders, device, event);
-    else if (device->pins.wanted)
+    if (!device)
+        return;
+    if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
+        on_free(holders, device, event);
+    else if (device->pins.wanted && event->kind != MT_EVENT_ALLOC)
         mt_pins_segment(&device->pins, event);
-    if (device->models.count)
+    if (device->models.wants_events)
         mt_model_feeds_state(&device->models, &(struct mt_model_state){event, phase, &device->now,
                                                                        device->role_bytes, before});
 }
@@ -459,6 +440,7 @@ void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source
 
     holders->has_stacks = holders->survey->roles.has_stacks;
     holders->symbols = &source->symbols;
+    holders->roles = mt_memory_zeroed(1, sizeof *holders->roles);
     holders->completes_at_request = !source->header.has_free_completed;
     mt_phases_rewind(&holders->survey->phases);
     mt_alloc_log_rewind(&holders->survey->log);
@@ -473,9 +455,12 @@ bool mt_live_blocks_are_known(const struct mt_live_blocks *holders)
 {
     bool known = holders->next_event == UINT64_MAX; /* the last snapshot is taken */
 
-    for (uint32_t i = 0; i < holders->survey->device_count && known; i++)
-        known = !holders->devices[i].models.count && !holders->devices[i].idle.count &&
-                !holders->devices[i].lives.step_count;
+    for (uint32_t i = 0; i < holders->survey->device_count && known; i++) {
+        const struct mt_live_blocks_device *device = &holders->devices[i];
+
+        known = !device->models.wants_events && device->idle.ended_count == device->idle.count &&
+                (!device->lives.step_count || device->lives.too_many);
+    }
     return known;
 }
 
@@ -500,6 +485,7 @@ void mt_live_blocks_release(struct mt_live_blocks *holders)
     mt_map_release(&holders->slots);
     mt_ties_release(&holders->ties);
     mt_site_table_release(&holders->sites);
+    free(holders->roles);
     free(holders->blocks);
     free(holders->scratch);
     for (uint32_t i = 0; holders->devices && i < holders->survey->device_count; i++) {

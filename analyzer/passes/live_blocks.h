@@ -29,6 +29,7 @@ struct mt_live_blocks {
     bool has_stacks;     /* the trace has stacks, so blocks without one can be tied */
     const struct mt_symbols *symbols;
     struct mt_site_table sites;
+    struct mt_alloc_memo *roles;
     struct mt_block_life *blocks;
     uint32_t block_count, block_capacity, block_free;
     bool completes_at_request;             /* the trace has no free_completed */

@@ -87,6 +87,19 @@ static void take_rows(void *context, const void *taken, uint32_t count)
         take_row(&rows[i]);
 }
 
+void mt_model_feeds_leave(struct mt_model_feeds *feeds, const void *builder)
+{
+    feeds->wants_lives = feeds->wants_events = false;
+    for (uint32_t i = 0; i < feeds->count; i++) {
+        struct mt_model_feed *feed = &feeds->feeds[i];
+
+        if (feed->builder == builder)
+            *feed = (struct mt_model_feed){.builder = feed->builder, .release = feed->release};
+        feeds->wants_lives |= feed->on_birth || feed->on_end || feed->on_gone;
+        feeds->wants_events |= feeds->wants_lives || feed->on_state || feed->on_empty_cache;
+    }
+}
+
 void mt_model_feeds_relay(struct mt_model_feeds *feeds, struct mt_relay *relay,
                           struct mt_arena *arena)
 {

@@ -52,6 +52,7 @@ struct mt_model_feeds {
     uint8_t rows[MT_MODEL_COUNT + 1];
     uint32_t count;
     bool wants_lives;             /* any starts or ends of blocks */
+    bool wants_events;            /* any of these, or others */
     struct mt_relay *relay;       /* to those that are alone; NULL: none is */
     uint64_t *relayed_role_bytes; /* written by the relay's thread; apart, for its cache */
 };
@@ -64,6 +65,9 @@ void mt_model_feeds_gone(const struct mt_model_feeds *feeds, const struct mt_blo
                          struct mt_block_end completed);
 void mt_model_feeds_state(struct mt_model_feeds *feeds, const struct mt_model_state *state);
 void mt_model_feeds_empty_cache(const struct mt_model_feeds *feeds, const struct mt_event *event);
+
+/* Passes nothing more on to a listener that knows what it needs. */
+void mt_model_feeds_leave(struct mt_model_feeds *feeds, const void *builder);
 
 /* Begins the relay of all devices for these, if any listener is alone. */
 void mt_model_feeds_relay(struct mt_model_feeds *feeds, struct mt_relay *relay,
