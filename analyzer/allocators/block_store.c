@@ -20,11 +20,6 @@ void *mt_array_copy(const void *array, size_t count, size_t entry_bytes)
     return copy;
 }
 
-void mt_block_store_init(struct mt_block_store *store)
-{
-    memset(store, 0, sizeof *store);
-}
-
 void mt_block_store_release(struct mt_block_store *store)
 {
     free(store->blocks);

@@ -41,6 +41,7 @@ struct mt_block {
     bool expandable;
 };
 
+/* Zeroed memory is an empty store. */
 struct mt_block_store {
     struct mt_block *blocks;
     uint32_t count;
@@ -50,7 +51,6 @@ struct mt_block_store {
     bool has_unused;
 };
 
-void mt_block_store_init(struct mt_block_store *store);
 void mt_block_store_release(struct mt_block_store *store);
 
 /* *copy becomes a copy with memory of its own. */

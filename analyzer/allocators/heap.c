@@ -22,7 +22,6 @@ void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device)
     heap->limit_bytes = device->limit_bytes;
     device->only_compares = true;
     heap->next_addr = FIRST_OWN_ADDR;
-    mt_block_store_init(&heap->store);
 }
 
 void mt_heap_limit(struct mt_heap *heap, uint64_t limit_bytes)
@@ -117,7 +116,6 @@ enum mt_status mt_heap_grow_or_flush(struct mt_heap *heap, uint64_t size_bytes, 
         return status;
     heap->counters.retries++;
     mt_heap_drop_idle(heap);
-    status = MT_OK;
     return mt_heap_grow(heap, size_bytes, stream, free_list, block);
 }
 

@@ -55,7 +55,6 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
     self->pytorch.device = device;
     self->pytorch.symbols = setup->symbols;
     self->pytorch.order = mt_pytorch_free_order(setup->header);
-    mt_block_store_init(&self->pytorch.store);
     enum mt_status status =
         setup->options ? mt_pytorch_config_parse(setup->options, &self->pytorch.config, error)
                        : mt_pytorch_config_recorded(setup->header, &self->pytorch.config, error);
@@ -240,17 +239,13 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
     if (status != MT_ERR_DEVICE_OOM)
         return status;
     mt_pytorch_release_available(self, search, &released);
-    status = MT_OK;
     if (released)
         status = take_new(self, search, false, block);
-    else
-        status = MT_ERR_DEVICE_OOM;
     if (status != MT_ERR_DEVICE_OOM || search->is_private)
         return status;
+    status = MT_OK;
     if (self->device->complete_waiting)
         status = self->device->complete_waiting(self->device->lane);
-    else
-        status = MT_OK;
     if (status == MT_OK)
         mt_pytorch_release_cached(self);
     return status == MT_OK ? take_new(self, search, true, block) : status;
@@ -332,16 +327,13 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     take_free(self, &search, &id);
     if (id == MT_NO_BLOCK && is_rejected(self, &search))
         return MT_ERR_DEVICE_OOM;
-    enum mt_status status = MT_OK;
-    if (id == MT_NO_BLOCK)
-        status = take_after_miss(self, &search, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        self->counters.ooms++;
-    if (status == MT_OK)
-        hand_out(self, &search, id);
-    if (status == MT_OK)
-        show_block(self, id, out);
-    return status;
+    enum mt_status status = id == MT_NO_BLOCK ? take_after_miss(self, &search, &id) : MT_OK;
+    self->counters.ooms += status == MT_ERR_DEVICE_OOM;
+    if (status != MT_OK)
+        return status;
+    hand_out(self, &search, id);
+    show_block(self, id, out);
+    return MT_OK;
 }
 
 /* Allocates at the low end of the free block that begins at the request's address. */
@@ -632,5 +624,3 @@ const struct mt_policy_ops mt_policy_pytorch = {
     .own_doubt = own_doubt,
     .is_sound = is_sound,
 };
-
-/* Whole-structure check of the policy `pytorch`. */

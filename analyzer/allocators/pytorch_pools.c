@@ -110,8 +110,6 @@ void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
         mt_pytorch_free_list(policy, block->pool, block->stream);
     bool was_filed;
 
-    if (!free_list)
-        return; /* the free list exists: the block was inserted into it */
     if (block->state == MT_BLOCK_UNMAPPED)
         was_filed = mt_free_set_remove(&free_list->unmapped, unmapped_entry(block, id));
     else

@@ -568,11 +568,9 @@ static enum mt_status restore_block(struct mt_lane *lane, const struct mt_event 
         block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};
         status = MT_OK;
     }
-    if (status == MT_OK) {
+    if (status == MT_OK)
         remember(lane, event, &block, allocation, view);
-        return MT_OK;
-    } else
-        return status;
+    return status;
 }
 
 enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,

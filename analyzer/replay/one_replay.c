@@ -247,20 +247,17 @@ static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane
     size_t ahead;
 
     mt_lane_open_group(lane);
-    if (mt_event_is_segment(&event)) {
+    if (mt_event_is_segment(&event))
         mt_lane_offer(lane, &event);
-        status = MT_OK;
-    }
     for (ahead = 0; status == MT_OK && !trigger; ahead++) {
         const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
         if (!next)
             break;
         if (next->device != event.device || is_initial(next))
             continue;
-        if (mt_event_is_segment(next)) {
+        if (mt_event_is_segment(next))
             mt_lane_offer(lane, next);
-            status = MT_OK;
-        } else if (mt_event_is_memory(next) || next->kind == MT_EVENT_EMPTY_CACHE)
+        else if (mt_event_is_memory(next) || next->kind == MT_EVENT_EMPTY_CACHE)
             trigger = next;
     }
     if (status == MT_END)
@@ -275,10 +272,9 @@ static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane
 static enum mt_status finish_restoring(struct mt_one_replay *replay)
 {
     enum mt_status status = MT_OK;
-    size_t i;
 
     replay->restoring = false;
-    for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++)
+    for (size_t i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++)
         if (replay->lanes[i] && replay->lanes[i]->restoring)
             status = mt_lane_restored(replay->lanes[i]);
     return status;
@@ -445,12 +441,11 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
 {
     struct mt_source *source = replay->source;
     bool reached_end = status == MT_END && has_whole_run(replay);
-    size_t i;
 
     source->devices_left_out = mt_max_u64(source->devices_left_out, replay->left_out_count);
     if (status == MT_END)
         status = replay->restoring ? finish_restoring(replay) : MT_OK;
-    for (i = 0; i < MT_MAX_DEVICES; i++) {
+    for (size_t i = 0; i < MT_MAX_DEVICES; i++) {
         if (replay->lanes[i] && status == MT_OK)
             mt_lane_check(replay->lanes[i], true);
         if (replay->lanes[i] && status == MT_OK && reached_end)
@@ -461,7 +456,7 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
         replay->lanes[i] = NULL;
     }
     replay->window = NULL;
-    for (i = 0; status == MT_OK && i < replay->summary->device_count; i++)
+    for (size_t i = 0; status == MT_OK && i < replay->summary->device_count; i++)
         MT_CHECK(error, mt_counters_agree(&replay->summary->devices[i].counters));
     return status;
 }
@@ -579,9 +574,8 @@ static enum mt_status tell_all(struct mt_one_replay *replays, size_t count,
                                const struct mt_event *event, size_t *left, struct mt_error *error)
 {
     enum mt_status status = separate_all(replays, count, event, error);
-    size_t i;
 
-    for (i = 0; i < count && status == MT_OK; i++) {
+    for (size_t i = 0; i < count && status == MT_OK; i++) {
         if (replays[i].over)
             continue;
         status = tell(&replays[i], event, error);
@@ -601,12 +595,11 @@ static enum mt_status finish_all(struct mt_one_replay *replays, size_t count, en
                                  struct mt_error *error)
 {
     enum mt_status first = status == MT_END ? MT_OK : status;
-    size_t i;
 
-    for (i = 0; i < count && first == MT_OK; i++)
+    for (size_t i = 0; i < count && first == MT_OK; i++)
         if (replays[i].leader)
             mt_one_replay_leave(&replays[i]);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         enum mt_status finished = finish(&replays[i], first ? first : MT_END, error);
 
         first = first ? first : finished;
