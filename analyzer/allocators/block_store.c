@@ -10,6 +10,7 @@
 #include "counters.h"
 #include "grow.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 void *mt_array_copy(const void *array, size_t count, size_t entry_bytes)
 {
@@ -208,6 +209,8 @@ bool mt_block_store_is_sound(const struct mt_block_store *store, bool may_touch,
     return has_sound_rest(store, why);
 }
 
+enum { STEP = 4 }; /* of find_in_leaf */
+
 /* The number of the block is the last part of the key. It distinguishes blocks of segments that a
  * damaged trace has at one address. */
 static bool is_before(const struct mt_free_entry *entry, const struct mt_free_entry *key)
@@ -229,34 +232,36 @@ static bool is_in_order(const struct mt_free_leaf *leaf, uint32_t place)
     return place + 1 >= leaf->count || is_before(entry, entry + 1);
 }
 
-/* First leaf whose last entry is not before the key; leaf_count if none. */
-static size_t find_leaf(const struct mt_free_set *set, const struct mt_free_entry *key)
+static const struct mt_free_entry *last_of(const struct mt_free_leaf *leaf)
 {
-    size_t low = 0, high = set->leaf_count;
+    return &leaf->entries[leaf->count - 1];
+}
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        const struct mt_free_leaf *leaf = set->leaves[middle];
-        if (is_before(&leaf->entries[leaf->count - 1], key))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+/* First leaf whose last entry is not before the key; leaf_count if none. */
+static uint32_t find_leaf(const struct mt_free_set *set, const struct mt_free_entry *key)
+{
+    uint32_t low = 0;
+
+    MT_BISECT(low, set->leaf_count, middle, is_before(last_of(set->leaves[middle]), key));
     return low;
 }
 
+/* Counts smaller sizes without branches, which would be mispredicted. Equal ones are rare. */
 static uint32_t find_in_leaf(const struct mt_free_leaf *leaf, const struct mt_free_entry *key)
 {
-    uint32_t low = 0, high = leaf->count;
+    const struct mt_free_entry *entries = leaf->entries;
+    const uint64_t size = key->size_bytes;
+    uint32_t steps = 0;
 
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (is_before(&leaf->entries[middle], key))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    for (uint32_t i = STEP - 1; i < MT_FREE_LEAF - 1; i += STEP)
+        steps += entries[i].size_bytes < size;
+    uint32_t place = steps * STEP;
+    entries += place;
+    for (uint32_t i = 0; i < STEP; i++)
+        place += entries[i].size_bytes < size;
+    while (place < leaf->count && is_before(&leaf->entries[place], key))
+        place++;
+    return place;
 }
 
 /* Inserts a new, empty leaf at index `at`; the caller fills it. */
@@ -264,8 +269,9 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
 {
     struct mt_free_leaf *leaf;
 
-    mt_grow_to(&set->leaves, &set->leaf_capacity, set->leaf_count + 1, sizeof *set->leaves);
+    mt_grow_to(&set->leaves, &set->leaf_capacity, (size_t)set->leaf_count + 1, sizeof *set->leaves);
     leaf = mt_memory_new(sizeof *leaf);
+    memset(leaf, UINT8_MAX, sizeof *leaf);
     leaf->count = 0;
     memmove(set->leaves + at + 1, set->leaves + at, (set->leaf_count - at) * sizeof *set->leaves);
     set->leaves[at] = leaf;
@@ -276,7 +282,7 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
 void mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry)
 {
     const struct mt_free_entry *key = &entry;
-    size_t at = find_leaf(set, key);
+    uint32_t at = find_leaf(set, key);
 
     if (at == set->leaf_count && at > 0)
         at--; /* largest entry: goes to the end of the last leaf */
@@ -288,7 +294,8 @@ void mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry)
         upper->count = MT_FREE_LEAF / 2;
         leaf->count -= upper->count;
         memcpy(upper->entries, leaf->entries + leaf->count, upper->count * sizeof *upper->entries);
-        if (is_before(&leaf->entries[leaf->count - 1], key))
+        memset(leaf->entries + leaf->count, UINT8_MAX, upper->count * sizeof *upper->entries);
+        if (is_before(last_of(leaf), key))
             leaf = upper;
     }
     uint32_t place = find_in_leaf(leaf, key);
@@ -311,6 +318,7 @@ void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at)
     set->count--;
     memmove(leaf->entries + at.index, leaf->entries + at.index + 1,
             (leaf->count - at.index) * sizeof *leaf->entries);
+    leaf->entries[leaf->count].size_bytes = UINT64_MAX;
     if (!leaf->count) {
         free(leaf);
         set->leaf_count--;
@@ -331,13 +339,13 @@ bool mt_free_set_remove(struct mt_free_set *set, struct mt_free_entry entry)
 
 /* Whether a key lies between the last entry of the previous leaf and the first one of the next
  * leaf. */
-static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf,
+static bool belongs_to_leaf(const struct mt_free_set *set, uint32_t leaf,
                             const struct mt_free_entry *key)
 {
     const struct mt_free_leaf *below = leaf > 0 ? set->leaves[leaf - 1] : NULL;
     const struct mt_free_leaf *above = leaf + 1 < set->leaf_count ? set->leaves[leaf + 1] : NULL;
 
-    return (!below || is_before(&below->entries[below->count - 1], key)) &&
+    return (!below || is_before(last_of(below), key)) &&
            (!above || !is_before(&above->entries[0], key));
 }
 
@@ -362,7 +370,7 @@ void mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at, struct 
     MT_ASSERT(to < set->leaves[at.leaf]->count && is_in_order(set->leaves[at.leaf], to));
 }
 
-static struct mt_free_cursor cursor(const struct mt_free_set *set, size_t leaf, uint32_t index)
+static struct mt_free_cursor cursor(const struct mt_free_set *set, uint32_t leaf, uint32_t index)
 {
     return (struct mt_free_cursor){leaf, index, &set->leaves[leaf]->entries[index]};
 }
@@ -375,7 +383,7 @@ static struct mt_free_cursor past_end(const struct mt_free_set *set)
 static struct mt_free_cursor lower_bound(const struct mt_free_set *set,
                                          const struct mt_free_entry *key)
 {
-    size_t leaf = find_leaf(set, key);
+    uint32_t leaf = find_leaf(set, key);
 
     if (leaf == set->leaf_count)
         return past_end(set);
@@ -431,11 +439,13 @@ struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct
 bool mt_free_set_is_sound(const struct mt_free_set *set, const char **why)
 {
     const struct mt_free_entry *below = NULL;
-    size_t count = 0;
+    uint32_t count = 0;
 
-    for (size_t i = 0; i < set->leaf_count; i++) {
+    for (uint32_t i = 0; i < set->leaf_count; i++) {
         const struct mt_free_leaf *leaf = set->leaves[i];
         MT_SOUND(why, leaf->count > 0 && leaf->count <= MT_FREE_LEAF);
+        MT_SOUND(why, leaf->count == MT_FREE_LEAF ||
+                          leaf->entries[leaf->count].size_bytes == UINT64_MAX);
         for (uint32_t place = 0; place < leaf->count; place++) {
             const struct mt_free_entry *entry = &leaf->entries[place];
             MT_SOUND(why, !below || is_before(below, entry));

@@ -113,20 +113,19 @@ struct mt_free_entry {
 
 struct mt_free_leaf {
     uint32_t count;
-    struct mt_free_entry entries[MT_FREE_LEAF];
+    struct mt_free_entry entries[MT_FREE_LEAF]; /* unused ones have the size UINT64_MAX */
 };
 
 /* Zeroed memory is an empty set. Leaves are never empty. */
 struct mt_free_set {
     struct mt_free_leaf **leaves;
-    size_t leaf_count, leaf_capacity;
-    size_t count;
+    size_t leaf_capacity;
+    uint32_t leaf_count, count;
 };
 
-/* A position in a set; valid until the set changes. entry NULL = past the end. */
+/* A position in a set, of two words; valid until the set changes. entry NULL = past the end. */
 struct mt_free_cursor {
-    size_t leaf;
-    uint32_t index;
+    uint32_t leaf, index;
     const struct mt_free_entry *entry;
 };
 
