@@ -38,7 +38,7 @@ static uint64_t key_of(const struct mt_analysis *analysis, enum mt_role role, ui
 
 static void end_block(struct level *level, uint64_t addr)
 {
-    const struct mt_live *live = mt_live_find(&level->live, addr);
+    struct mt_live *live = mt_live_find(&level->live, addr);
 
     if (!live)
         return;
@@ -46,12 +46,15 @@ static void end_block(struct level *level, uint64_t addr)
     for (uint32_t i = 0; i < level->mark_count; i++)
         if (live->handle >> i & 1)
             level->marked_bytes[i] -= live->block_bytes;
-    mt_live_remove(&level->live, addr);
+    mt_live_remove(&level->live, live);
 }
 
 static void add_block(struct level *level, uint64_t addr, uint64_t bytes, uint32_t groups)
 {
-    mt_live_add(&level->live, addr, &(struct mt_live){.block_bytes = bytes, .handle = groups});
+    struct mt_live *live = mt_live_add(&level->live, addr);
+
+    live->block_bytes = bytes;
+    live->handle = groups;
     level->now_bytes += bytes;
     level->most_bytes = mt_max_u64(level->most_bytes, level->now_bytes);
     for (uint32_t i = 0; i < level->mark_count; i++) {

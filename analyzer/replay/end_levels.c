@@ -51,14 +51,9 @@ static void add_block(const struct mt_live *live, struct segment *segments, size
 
 static void add_blocks(const struct mt_lane *lane, struct segment *segments, size_t count)
 {
-    const struct mt_map *ids = &lane->live.ids;
-
-    for (size_t i = 0; ids->slots && i <= ids->mask; i++) {
-        if (ids->slots[i].value == MT_MAP_NONE)
-            continue;
-        if (lane->live.slots[ids->slots[i].value].handle != MT_LIVE_NO_HANDLE)
-            add_block(&lane->live.slots[ids->slots[i].value], segments, count);
-    }
+    for (uint32_t i = 0; i < lane->live.count; i++)
+        if (lane->live.slots[i].handle != MT_LIVE_NO_HANDLE)
+            add_block(&lane->live.slots[i], segments, count);
 }
 
 /* Sums of a hostile file may wrap: then they differ. */

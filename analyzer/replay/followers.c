@@ -28,14 +28,11 @@ static void copy_device(struct mt_device_model *copy, const struct mt_device_mod
 
 static void copy_live(struct mt_live_table *copy, const struct mt_live_table *live)
 {
-    const struct mt_map *ids = &live->ids;
+    const size_t chain_count = MT_LIVE_CHAINS * (size_t)live->count;
 
     *copy = *live;
-    copy->ids.slots = mt_array_copy(ids->slots, ids->slots ? ids->mask + 1 : 0, sizeof *ids->slots);
+    copy->chains = mt_array_copy(live->chains, chain_count, sizeof *live->chains);
     copy->slots = mt_array_copy(live->slots, live->count, sizeof *live->slots);
-    copy->capacity = live->count;
-    copy->unused = mt_array_copy(live->unused, live->unused_count, sizeof *live->unused);
-    copy->unused_capacity = live->unused_count;
 }
 
 /* A copy with another limit and result. Nothing happened in a private pool, and verification is

@@ -21,13 +21,10 @@ struct held {
 
 static struct held held_by(const struct mt_lane *lane)
 {
-    const struct mt_map *ids = &lane->live.ids;
     struct held held = {0, 0};
 
-    for (size_t i = 0; ids->slots && i <= ids->mask; i++) {
-        if (ids->slots[i].value == MT_MAP_NONE)
-            continue;
-        const struct mt_live *live = &lane->live.slots[ids->slots[i].value];
+    for (uint32_t i = 0; i < lane->live.count; i++) {
+        const struct mt_live *live = &lane->live.slots[i];
         if (live->handle == MT_LIVE_NO_HANDLE)
             continue;
         held.active_bytes += live->block_bytes;
@@ -127,7 +124,7 @@ static enum mt_status complete_waiting(void *context)
     struct mt_lane *lane = context;
     enum mt_status status = MT_OK;
 
-    /* By slot: the order of the map depends on the process's key. */
+    /* By slot: the order of the chains depends on the process's key. */
     for (uint32_t i = 0; status == MT_OK && i < lane->live.count; i++) {
         struct mt_live *live = &lane->live.slots[i];
 
@@ -358,12 +355,12 @@ static void count_route(struct mt_lane *lane, const struct mt_event *event)
     }
 }
 
-static enum mt_status finish_free(struct mt_lane *lane, const struct mt_live *live, uint64_t addr)
+static enum mt_status finish_free(struct mt_lane *lane, struct mt_live *live)
 {
     enum mt_status status = MT_OK;
 
     if (live->is_tracked)
-        mt_pool_tracks_end(&lane->tracks, addr);
+        mt_pool_tracks_end(&lane->tracks, live->addr);
     if (live->handle != MT_LIVE_NO_HANDLE) {
         if (!live->free_requested)
             status = lane->ops->free_requested(lane->policy, live->handle);
@@ -371,7 +368,7 @@ static enum mt_status finish_free(struct mt_lane *lane, const struct mt_live *li
             status = lane->ops->free_completed(lane->policy, live->handle);
     }
     if (status == MT_OK)
-        mt_live_remove(&lane->live, addr);
+        mt_live_remove(&lane->live, live);
     return status;
 }
 
@@ -379,44 +376,41 @@ static void remember(struct mt_lane *lane, const struct mt_event *event,
                      const struct mt_policy_block *block, uint64_t allocation,
                      struct mt_replay_view *view)
 {
-    struct mt_live live = {.block_addr = block->addr,
-                           .block_bytes = block->size_bytes,
-                           .requested_bytes = event->size_bytes,
-                           .allocation = allocation,
-                           .handle = block->handle,
-                           .pool = own_pool_of(lane, event)};
-    const struct mt_block_track track = {.addr = event->addr,
-                                         .size_bytes = event->size_bytes,
-                                         .block_addr = block->addr,
-                                         .block_bytes = block->size_bytes,
-                                         .pool = live.pool};
+    const uint16_t pool = own_pool_of(lane, event);
+    struct mt_live *live = mt_live_add(&lane->live, event->addr);
 
     MT_ASSERT(block->handle != MT_LIVE_NO_HANDLE || !block->size_bytes);
-    view->block_addr = block->addr;
-    view->block_bytes = block->size_bytes;
-    view->allocation = allocation;
-    view->pool = live.pool;
+    live->block_addr = view->block_addr = block->addr;
+    live->block_bytes = view->block_bytes = block->size_bytes;
+    live->requested_bytes = event->size_bytes;
+    live->allocation = view->allocation = allocation;
+    live->handle = block->handle;
+    live->free_requested = false;
+    live->is_tracked = pool && !lane->ops->follow_segment && !lane->serves_gap;
+    live->pool = view->pool = pool;
     view->is_left_out = lane->serves_gap && !block->size_bytes;
     show(lane, view);
-    if (track.pool && !lane->ops->follow_segment && !lane->serves_gap) {
-        live.is_tracked = true;
-        mt_pool_tracks_begin(&lane->tracks, &track);
-    }
-    mt_live_add(&lane->live, event->addr, &live);
+    if (live->is_tracked)
+        mt_pool_tracks_begin(&lane->tracks,
+                             &(struct mt_block_track){.addr = event->addr,
+                                                      .size_bytes = event->size_bytes,
+                                                      .block_addr = block->addr,
+                                                      .block_bytes = block->size_bytes,
+                                                      .pool = pool});
 }
 
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
                              uint64_t allocation, struct mt_replay_view *view)
 {
     struct mt_policy_block block = {MT_LIVE_NO_HANDLE, 0, 0};
-    const struct mt_live *before = mt_live_find(&lane->live, event->addr);
+    struct mt_live *before = mt_live_find(&lane->live, event->addr);
     enum mt_status status;
 
     if (before) { /* its free was lost */
         lane->result->orphan_frees++;
         if (lane->result->verify.wanted)
             mt_verify_lost_free(&lane->result->verify, event);
-        status = finish_free(lane, before, event->addr);
+        status = finish_free(lane, before);
         if (status != MT_OK)
             return status;
     }
@@ -458,7 +452,7 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
     view->allocation = live->allocation;
     view->pool = live->pool;
     if (completes) {
-        status = finish_free(lane, live, event->addr);
+        status = finish_free(lane, live);
     } else if (!live->free_requested) {
         live->free_requested = true;
         if (live->is_tracked)

@@ -4,70 +4,83 @@
 #include <string.h>
 
 #include "check.h"
-#include "grow.h"
 #include "process_memory.h"
 
-struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr)
-{
-    uint32_t slot = mt_map_find(&table->ids, addr);
+enum { MIN_SLOTS = 32 };
 
-    return slot == MT_MAP_NONE ? NULL : &table->slots[slot];
+/* Puts a slot in front of the chain of its address. */
+static void link_slot(struct mt_live_table *table, uint32_t id)
+{
+    uint32_t *chain = mt_live_chain(table, table->slots[id - 1].addr);
+
+    table->slots[id - 1].next = *chain;
+    *chain = id;
 }
 
-static void take_slot(struct mt_live_table *table, uint32_t *slot)
+/* Doubles the slots. None is unused. */
+static void grow(struct mt_live_table *table)
 {
-    if (table->unused_count) {
-        *slot = table->unused[--table->unused_count];
-        return;
-    }
-    if (table->count >= MT_MAP_NONE / 2)
+    const uint32_t before = table->count, count = before ? 2 * before : MIN_SLOTS;
+
+    if (before >= UINT32_MAX / 4)
         mt_memory_end();
-    mt_grow_to(&table->slots, &table->capacity, (size_t)table->count + 1, sizeof *table->slots);
-    *slot = table->count++;
+    table->slots = mt_memory_resize(table->slots, count * sizeof *table->slots);
+    free(table->chains);
+    table->chains = mt_memory_zeroed(MT_LIVE_CHAINS * (size_t)count, sizeof *table->chains);
+    table->count = count;
+    for (uint32_t id = 1; id <= before; id++)
+        link_slot(table, id);
+    for (uint32_t id = count; id > before; id--) {
+        table->slots[id - 1] = (struct mt_live){.handle = MT_LIVE_NO_HANDLE, .next = table->unused};
+        table->unused = id;
+    }
 }
 
-void mt_live_add(struct mt_live_table *table, uint64_t addr, const struct mt_live *live)
+struct mt_live *mt_live_add(struct mt_live_table *table, uint64_t addr)
 {
-    uint32_t slot;
-
-    take_slot(table, &slot);
-    MT_ASSERT(mt_map_get(&table->ids, addr) == MT_MAP_NONE);
-    mt_map_put(&table->ids, addr, slot);
-    table->slots[slot] = *live;
-    MT_ASSERT(table->ids.count + table->unused_count == table->count);
+    MT_ASSERT(!mt_live_find(table, addr));
+    if (!table->unused)
+        grow(table);
+    const uint32_t id = table->unused;
+    struct mt_live *live = &table->slots[id - 1];
+    table->unused = live->next;
+    live->addr = addr;
+    link_slot(table, id);
+    return live;
 }
 
-void mt_live_remove(struct mt_live_table *table, uint64_t addr)
+void mt_live_remove(struct mt_live_table *table, struct mt_live *live)
 {
-    uint32_t slot = mt_map_take(&table->ids, addr);
+    const uint32_t id = (uint32_t)(live - table->slots) + 1;
+    uint32_t *link = mt_live_chain(table, live->addr);
 
-    if (slot == MT_MAP_NONE)
-        return;
-    mt_grow_to(&table->unused, &table->unused_capacity, (size_t)table->unused_count + 1,
-               sizeof *table->unused);
-    table->slots[slot].free_requested = false;
-    table->unused[table->unused_count++] = slot;
-    MT_ASSERT(slot < table->count && table->unused_count <= table->count);
-    MT_ASSERT(table->ids.count + table->unused_count == table->count);
+    while (*link != id)
+        link = &table->slots[*link - 1].next;
+    *link = live->next;
+    *live = (struct mt_live){.handle = MT_LIVE_NO_HANDLE, .next = table->unused};
+    table->unused = id;
 }
 
 bool mt_live_is_sound(const struct mt_live_table *table, const char **why)
 {
-    if (!mt_map_is_sound(&table->ids, why))
-        return false;
-    MT_SOUND(why, table->ids.count + table->unused_count == table->count);
-    for (size_t i = 0; table->ids.slots && i <= table->ids.mask; i++)
-        MT_SOUND(why, table->ids.slots[i].value == MT_MAP_NONE ||
-                          table->ids.slots[i].value < table->count);
-    for (size_t i = 0; i < table->unused_count; i++)
-        MT_SOUND(why, table->unused[i] < table->count);
+    uint32_t seen = 0, id;
+
+    for (id = table->unused; id; id = table->slots[id - 1].next) {
+        MT_SOUND(why, id <= table->count && seen++ < table->count);
+        MT_SOUND(why, table->slots[id - 1].handle == MT_LIVE_NO_HANDLE);
+    }
+    for (size_t i = 0; i < MT_LIVE_CHAINS * (size_t)table->count; i++)
+        for (id = table->chains[i]; id; id = table->slots[id - 1].next) {
+            MT_SOUND(why, id <= table->count && seen++ < table->count);
+            MT_SOUND(why, mt_live_find(table, table->slots[id - 1].addr) == &table->slots[id - 1]);
+        }
+    MT_SOUND(why, seen == table->count);
     return true;
 }
 
 void mt_live_release(struct mt_live_table *table)
 {
-    mt_map_release(&table->ids);
+    free(table->chains);
     free(table->slots);
-    free(table->unused);
     memset(table, 0, sizeof *table);
 }

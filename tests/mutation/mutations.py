@@ -102,9 +102,7 @@ MUTATIONS = [
              "              self->plan->entries[self->live[middle]].offset <= offset);\n", [PLANNED]),
     # ---- replay ----
     Mutation("a free leaves the block in the live table", REPLAY + "live_table.c",
-             "    table->unused[table->unused_count++] = slot;\n",
-             "    table->unused_count++;\n    table->unused[table->unused_count - 1] = slot + 1;\n",
-             [PYTORCH]),
+             "    *link = live->next;\n", "", [PYTORCH]),
     Mutation("a free is requested and never completed", REPLAY + "lane.c",
              "        if (status == MT_OK)\n"
              "            status = lane->ops->free_completed(lane->policy, live->handle);\n    }\n"
