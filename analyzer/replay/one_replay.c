@@ -395,7 +395,9 @@ static INLINE enum mt_status replay_event(struct mt_one_replay *replay,
         leave_out(replay, event->device);
     if (status == MT_OK && event->device < MT_MAX_DEVICES &&
         (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)) {
-        if (replay->watching && watch_limit(replay, event))
+        if (replay->watching &&
+            mt_limit_is_evidence(&replay->watch->devices[event->device], event) &&
+            watch_limit(replay, event))
             return MT_END;
         status = simulate(replay, &event, &copy, view, error);
     }
