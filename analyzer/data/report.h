@@ -552,7 +552,7 @@ struct mt_device_report {
      * serve. Later events would not have happened like this. */
     struct mt_oom first_failure;
     bool has_failure;
-    uint64_t worst_unused_bytes, worst_unused_t_ns; /* max reserved - allocated */
+    uint64_t worst_unused_bytes, worst_unused_t_ns; /* max reserved - allocated, before teardown */
     struct mt_bytes start, end;                     /* before the first, after the last event */
 
     struct mt_phase_use *phase_uses; /* parallel to report->phases */

@@ -233,9 +233,9 @@ static inline void note_reserved(struct mt_survey_device *device, const struct m
 
     if (mt_peak_windows_is_higher(&device->high[MT_HIGH_RESERVED], now->reserved))
         set_high(&device->high[MT_HIGH_RESERVED], now->reserved, now, event, phase);
-    if (unused > device->worst_unused && now->reserved >= now->allocated) {
-        device->worst_unused = unused;
-        device->worst_unused_t_ns = event->t_ns;
+    if (unused > device->most_unused.bytes && now->reserved >= now->allocated) {
+        device->most_unused.bytes = unused;
+        device->most_unused.t_ns = event->t_ns;
     }
 }
 
@@ -264,10 +264,12 @@ static void note_last_level(struct mt_survey_device *device)
 {
     const struct mt_event end = {.seq = device->last_event, .t_ns = device->last_t_ns};
 
-    if (!device->begun)
-        note_levels(device, &end, &device->now, MT_NO_PHASE);
-    else if (device->waits_for_block)
+    if (device->begun && device->waits_for_block)
         note_reserved(device, &end, &device->now, MT_NO_PHASE);
+    if (device->begun)
+        return;
+    note_levels(device, &end, &device->now, MT_NO_PHASE);
+    device->worst_unused = device->most_unused;
 }
 
 static void keep_gap(struct mt_survey_device *device, uint64_t begin_t_ns, uint64_t end_t_ns)
@@ -516,6 +518,7 @@ static void begin_devices(struct mt_survey *survey, uint64_t first_event)
             device->now.reserved = device->start.reserved =
                 mt_min_u64(device->start.reserved, device->counters->reserved.peak);
         note_levels(device, &start, &device->start, MT_NO_PHASE);
+        device->worst_unused = device->most_unused;
     }
 }
 
@@ -579,6 +582,8 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
     device->events++;
     note_time(device, event->t_ns);
     note_levels(device, event, &device->now, phase);
+    if ((event->kind == MT_EVENT_ALLOC && view->block_bytes) || event->kind == MT_EVENT_OOM)
+        device->worst_unused = device->most_unused;
 }
 
 static void on_range(struct mt_survey *survey, const struct mt_event *event)

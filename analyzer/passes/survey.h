@@ -92,7 +92,10 @@ struct mt_survey_device {
     struct mt_survey_before *befores; /* parallel to phases, use_capacity of them */
     uint32_t use_capacity;            /* 0 = the report has `uses` */
     uint64_t events, allocations, frees, ooms, refusals, live_blocks, live_blocks_peak;
-    uint64_t worst_unused, worst_unused_t_ns;
+    struct {
+        uint64_t bytes, t_ns;
+    } most_unused,
+        worst_unused; /* so far; up to the last request, as the teardown does not count */
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
     struct mt_gap gaps[MT_SURVEY_GAPS];
     uint32_t gap_count;

@@ -456,8 +456,8 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
             1.0 - (double)reserved->then.allocated / (double)reserved->bytes;
     out->has_failure = device->has_failure;
     out->first_failure = device->first_failure;
-    out->worst_unused_bytes = device->worst_unused;
-    out->worst_unused_t_ns = device->worst_unused_t_ns;
+    out->worst_unused_bytes = device->worst_unused.bytes;
+    out->worst_unused_t_ns = device->worst_unused.t_ns;
     out->start = device->start;
     out->end = device->now;
     out->first_t_ns = device->first_t_ns;

@@ -553,12 +553,8 @@ static const char *lacks_addresses(const struct mt_report *report,
  * the file has no history to draw instead. */
 static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
 {
-    const struct mt_shown_end end = mt_device_shown_end(device);
-    bool is_shown = !end.is_cut || device->worst_unused_t_ns <= end.t_ns;
-
     return device->fragmentation_at_reserved_peak > 0.15 ||
-           (is_shown && device->worst_unused_bytes > UINT64_C(1) << 30) ||
-           mt_lacks_history(report, device);
+           device->worst_unused_bytes > UINT64_C(1) << 30 || mt_lacks_history(report, device);
 }
 
 static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,

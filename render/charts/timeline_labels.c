@@ -641,25 +641,17 @@ static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeli
     const char *text = "reserved by the allocator but not in use";
     double width = 1.05 * mt_text_width(text, head.size, head.weight) + 16;
     char bytes[MT_UNITS_TEXT], worst[MT_UNITS_TEXT + 40];
-    const struct mt_shown_end end = mt_device_shown_end(layout->device);
     struct mt_box box;
 
     if (!find_unused_room(placer, chunks, count, width, 3 * LINE_HEIGHT, &box))
         return;
     mt_placer_avoid(placer, box, MT_PLACE_TEXT);
-    /* a program that ended out of memory has its worst moment in the teardown */
-    if (end.is_cut && layout->device->worst_unused_t_ns > end.t_ns)
-        worst[0] = '\0';
-    else
-        snprintf(worst, sizeof worst, "worst moment: %s unused",
-                 mt_format_bytes(bytes, layout->device->worst_unused_bytes));
-    draw_plate(drawing, box.x + 6, box.y + 0.5 * LINE_HEIGHT, width - 12,
-               (*worst ? 2.1 : 1.1) * LINE_HEIGHT);
+    snprintf(worst, sizeof worst, "worst moment: %s unused",
+             mt_format_bytes(bytes, layout->device->worst_unused_bytes));
+    draw_plate(drawing, box.x + 6, box.y + 0.5 * LINE_HEIGHT, width - 12, 2.1 * LINE_HEIGHT);
     mt_draw_text(drawing, box.x + width / 2, box.y + 1.4 * LINE_HEIGHT, text, &head,
                  "label:unused");
-    if (*worst)
-        mt_draw_text(drawing, box.x + width / 2, box.y + 2.4 * LINE_HEIGHT, worst, &line,
-                     "label-line");
+    mt_draw_text(drawing, box.x + width / 2, box.y + 2.4 * LINE_HEIGHT, worst, &line, "label-line");
 }
 
 void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)

@@ -96,6 +96,31 @@ TEST(only_shown_devices_have_models)
     end(&run);
 }
 
+/* 12 MiB are unused while the program has 8 MiB. After the last request it frees these. */
+TEST(the_teardown_is_not_the_worst_moment)
+{
+    for (int oom = 0; oom < 2; oom++) {
+        struct run run;
+
+        begin(&run);
+        run.source.source.header.has_segments = true;
+        add(&run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
+        add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 8 * MT_MIB);
+        add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT + 8 * MT_MIB, 4 * MT_MIB);
+        add_free(&run, PYTORCH, SEGMENT + 8 * MT_MIB, 4 * MT_MIB);
+        if (oom)
+            add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
+        else
+            add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT + 8 * MT_MIB, 2 * MT_MIB);
+        add_free(&run, PYTORCH, SEGMENT, 8 * MT_MIB);
+        analyze(&run);
+        assert_int_equal(run.report->devices[0].end.allocated, oom ? 0 : 2 * MT_MIB);
+        assert_int_equal(run.report->devices[0].worst_unused_bytes, 12 * MT_MIB);
+        assert_int_equal(run.report->devices[0].worst_unused_t_ns, 2000);
+        end(&run);
+    }
+}
+
 int main(void)
 {
     return run_tests_of_file(NULL, NULL);
