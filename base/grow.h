@@ -28,7 +28,7 @@ static inline void mt_grow_to(void *array, size_t *capacity, size_t count, size_
 static inline void mt_grow_zeroed_to(void *array, size_t *capacity, size_t count,
                                      size_t entry_bytes)
 {
-    if (mt_grow_zeroed(array, capacity, count, entry_bytes) != MT_OK)
+    if (count > *capacity && mt_grow_zeroed(array, capacity, count, entry_bytes) != MT_OK)
         mt_memory_end();
 }
 

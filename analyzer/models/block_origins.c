@@ -3,6 +3,7 @@
 #include "analysis.h"
 #include "grow.h"
 #include "process_memory.h"
+#include "util.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,12 @@ static struct mt_block_origin facts_of(const struct mt_block_origins *origins,
 uint32_t mt_block_origins_find(struct mt_block_origins *origins, const struct mt_block_life *life)
 {
     struct mt_block_origin fresh = facts_of(origins, life);
-    uint64_t key = hash(&fresh);
+    uint32_t *recent = &origins->recent[life->stack % MT_ARRAY_LEN(origins->recent)];
+    uint64_t key;
+
+    if (*recent < origins->count && is_same(&origins->list[*recent], &fresh))
+        return *recent;
+    key = hash(&fresh);
 
     for (;; key++) {
         uint32_t found = mt_map_get(&origins->ids, key);
@@ -98,7 +104,7 @@ uint32_t mt_block_origins_find(struct mt_block_origins *origins, const struct mt
         if (found == MT_MAP_NONE)
             break;
         if (is_same(&origins->list[found], &fresh))
-            return found;
+            return *recent = found;
     }
     describe(origins, life, &fresh);
     if (origins->count == origins->capacity)
@@ -106,7 +112,7 @@ uint32_t mt_block_origins_find(struct mt_block_origins *origins, const struct mt
                    sizeof *origins->list);
     origins->list[origins->count] = fresh;
     mt_map_put(&origins->ids, key, origins->count);
-    return origins->count++;
+    return *recent = origins->count++;
 }
 
 void mt_block_origins_release(struct mt_block_origins *origins)

@@ -33,7 +33,8 @@ struct mt_block_origins {
     size_t capacity;
     uint32_t *phase_names; /* by phase */
     uint32_t phase_count;
-    struct mt_map ids; /* hash of the facts -> index */
+    struct mt_map ids;    /* hash of the facts -> index */
+    uint32_t recent[512]; /* by stack: an origin to try before `ids` */
 };
 
 /* Zeroed memory is ready for it. Call it when the phases are known. */

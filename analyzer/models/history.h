@@ -85,8 +85,10 @@ struct mt_history {
 /* Zeroed memory is an empty set. */
 struct mt_history_groups {
     struct mt_history_group *list;
-    uint32_t count, capacity;
-    struct mt_map ids; /* hash -> index */
+    uint32_t count;
+    size_t capacity;
+    struct mt_map ids;    /* hash -> index */
+    uint32_t recent[512]; /* by stack and size: a group to try before `ids` */
 };
 
 /* The group with the key of `like`, added if missing. Amortized O(1). */

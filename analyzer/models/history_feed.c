@@ -83,7 +83,8 @@ static struct mt_history_group describe(const struct history_feed *feed,
 }
 
 /* The group of a block, without its size. */
-static struct mt_history_group group_of(struct history_feed *feed, const struct mt_block_life *life)
+static const struct mt_history_group *group_of(struct history_feed *feed,
+                                               const struct mt_block_life *life)
 {
     uint32_t origin = mt_block_origins_find(&feed->origins, life);
 
@@ -91,7 +92,7 @@ static struct mt_history_group group_of(struct history_feed *feed, const struct 
         mt_grow_to(&feed->groups, &feed->group_capacity, (size_t)origin + 1, sizeof *feed->groups);
         feed->groups[feed->group_count++] = describe(feed, &feed->origins.list[origin]);
     }
-    return feed->groups[origin];
+    return &feed->groups[origin];
 }
 
 static const char *operation_of(struct history_feed *feed, const struct mt_block_life *life)
@@ -249,7 +250,7 @@ static void release(void *context)
 static void on_birth(void *context, const struct mt_block_life *life)
 {
     struct history_feed *feed = context;
-    struct mt_history_group group = group_of(feed, life);
+    struct mt_history_group group = *group_of(feed, life);
 
     group.block_bytes = life->block_bytes;
     mt_history_birth(feed->builder, life->block, &group, life->block_bytes,
@@ -341,7 +342,7 @@ static void list_block(struct listing *listing, const struct mt_block_shape *sha
     block->shape = kept == MT_MAP_NONE ? *shape : listing->feed->kept.heap[kept].shape;
     if (kept == MT_MAP_NONE)
         block->shape.completed = shape->end;
-    block->group = group_of(listing->feed, &shape->life);
+    block->group = *group_of(listing->feed, &shape->life);
     block->shape.site = block->group.site;
     block->shape.operation = operation_of(listing->feed, &shape->life);
     block->group.block_bytes = shape->life.block_bytes;

@@ -1,6 +1,8 @@
+#include "grow.h"
 #include "history.h"
 #include "process_memory.h"
 #include "sorted.h"
+#include "util.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,13 +40,7 @@ static uint64_t hash(const struct mt_history_group *group)
 
 static void append(struct mt_history_groups *groups, const struct mt_history_group *like)
 {
-    if (groups->count == groups->capacity) {
-        uint32_t capacity = groups->capacity ? groups->capacity * 2 : 256;
-        struct mt_history_group *bigger = mt_memory_resize(groups->list, capacity * sizeof *bigger);
-
-        groups->list = bigger;
-        groups->capacity = capacity;
-    }
+    mt_grow_to(&groups->list, &groups->capacity, groups->count + (size_t)1, sizeof *groups->list);
     groups->list[groups->count++] = *like;
 }
 
@@ -64,11 +60,18 @@ static bool look_up(const struct mt_history_groups *groups, const struct mt_hist
 void mt_history_groups_find(struct mt_history_groups *groups, const struct mt_history_group *like,
                             uint32_t *index)
 {
+    uint32_t *recent =
+        &groups->recent[(like->stack + like->block_bytes / 512) % MT_ARRAY_LEN(groups->recent)];
     uint64_t key;
 
-    if (look_up(groups, like, index, &key))
+    *index = *recent;
+    if (*recent < groups->count && is_same(&groups->list[*recent], like))
         return;
-    *index = groups->count;
+    if (look_up(groups, like, index, &key)) {
+        *recent = *index;
+        return;
+    }
+    *recent = *index = groups->count;
     append(groups, like);
     groups->list[*index].most_bytes = 0;
     mt_map_put(&groups->ids, key, *index);

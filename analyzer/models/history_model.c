@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "grow.h"
 #include "history.h"
 #include "phase.h"
 #include "process_memory.h"
@@ -28,25 +29,20 @@ struct history_tally {
 
 struct history_list {
     uint32_t *groups;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 /* Zeroed memory has no groups. */
 struct history_sums {
     struct history_tally *tallies; /* by group */
-    uint32_t capacity;
+    size_t capacity;
     struct history_list settled, later; /* groups with any */
 };
 
 static void list_add(struct history_list *list, uint32_t group)
 {
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
-        uint32_t *bigger = mt_memory_resize(list->groups, capacity * sizeof *bigger);
-
-        list->groups = bigger;
-        list->capacity = capacity;
-    }
+    mt_grow_to(&list->groups, &list->capacity, list->count + (size_t)1, sizeof *list->groups);
     list->groups[list->count++] = group;
 }
 
@@ -54,22 +50,6 @@ static void add_delta(struct history_delta *sum, struct history_delta delta)
 {
     sum->bytes += delta.bytes;
     sum->blocks += delta.blocks;
-}
-
-/* Ensures room for `group_count` groups. */
-static void history_sums_room(struct history_sums *sums, uint32_t group_count)
-{
-    uint32_t capacity = sums->capacity ? sums->capacity : 256;
-    struct history_tally *bigger;
-
-    if (group_count <= sums->capacity)
-        return;
-    while (capacity < group_count)
-        capacity *= 2;
-    bigger = mt_memory_resize(sums->tallies, capacity * sizeof *bigger);
-    memset(&bigger[sums->capacity], 0, (capacity - sums->capacity) * sizeof *bigger);
-    sums->tallies = bigger;
-    sums->capacity = capacity;
 }
 
 /* Adds to the later changes. */
@@ -105,7 +85,7 @@ static void history_sums_settle(struct history_sums *sums)
 static void history_sums_renumber(struct history_sums *sums, const uint32_t *into,
                                   uint32_t old_count, uint32_t new_count)
 {
-    struct history_tally *fresh = mt_memory_zeroed((size_t)sums->capacity + 1, sizeof *fresh);
+    struct history_tally *fresh = mt_memory_zeroed(sums->capacity + 1, sizeof *fresh);
 
     sums->settled.count = sums->later.count = 0;
     for (uint32_t i = 0; i < old_count; i++) {
@@ -159,18 +139,18 @@ struct mt_history_builder {
     uint32_t window_count;
     uint32_t next_cut;                 /* the first one that has not passed */
     struct mt_history_column *columns; /* the last one is being filled */
-    uint32_t column_count, column_capacity;
+    uint32_t column_count;
+    size_t column_capacity;
     struct mt_history_groups groups;
     struct history_sums sums; /* of the groups */
     struct mt_strings words;
-    const char **texts; /* of words, in the arena */
-    uint32_t text_capacity;
     uint32_t *blocks; /* number of a block -> group, MT_MAP_NONE = none */
-    uint32_t block_capacity;
+    size_t block_capacity;
     struct pending pending[8];
     unsigned pending_count;
     struct mt_history_change *changes;
-    uint32_t change_count, change_capacity;
+    uint32_t change_count;
+    size_t change_capacity;
     struct mt_history_column now;
     bool begun;
     uint64_t small_bytes; /* groups with less were merged */
@@ -182,23 +162,9 @@ const char *mt_history_word(struct mt_history_builder *builder, const char *text
     size_t length = strlen(text);
 
     mt_strings_put(&builder->words, text, length, &id);
-    if (id < known && id < builder->text_capacity)
-        return builder->texts[id];
-    if (id >= builder->text_capacity) {
-        /* more than one entry behind if it could not grow before */
-        uint32_t capacity = builder->text_capacity ? builder->text_capacity : 64;
-        const char **bigger;
-
-        while (capacity <= id)
-            capacity *= 2;
-        bigger = mt_memory_resize(builder->texts, capacity * sizeof *bigger);
-        memset(bigger + builder->text_capacity, 0,
-               (capacity - builder->text_capacity) * sizeof *bigger);
-        builder->texts = bigger;
-        builder->text_capacity = capacity;
-    }
-    builder->texts[id] = mt_arena_text(builder->history->arena, text, length);
-    return builder->texts[id];
+    if (id == known) /* the arena outlives the builder */
+        builder->words.texts[id] = mt_arena_text(builder->history->arena, text, length);
+    return builder->words.texts[id];
 }
 
 static void take_pending(struct mt_history_builder *builder)
@@ -257,14 +223,8 @@ static void make_room(struct mt_history_builder *builder)
 static void tell_change(struct mt_history_builder *builder, uint32_t group,
                         struct history_delta delta)
 {
-    if (builder->change_count == builder->change_capacity) {
-        uint32_t capacity = builder->change_capacity ? builder->change_capacity * 2 : 1024;
-        struct mt_history_change *bigger =
-            mt_memory_resize(builder->changes, capacity * sizeof *bigger);
-
-        builder->changes = bigger;
-        builder->change_capacity = capacity;
-    }
+    mt_grow_to(&builder->changes, &builder->change_capacity, builder->change_count + (size_t)1,
+               sizeof *builder->changes);
     builder->changes[builder->change_count++] =
         (struct mt_history_change){group, delta.bytes, delta.blocks};
 }
@@ -292,12 +252,8 @@ static void open_column(struct mt_history_builder *builder, struct start start)
 {
     struct mt_history_column opened = builder->now;
 
-    if (builder->column_count == builder->column_capacity) {
-        uint32_t capacity = builder->column_capacity ? builder->column_capacity * 2 : 1024;
-
-        builder->columns = mt_memory_resize(builder->columns, capacity * sizeof *builder->columns);
-        builder->column_capacity = capacity;
-    }
+    mt_grow_to(&builder->columns, &builder->column_capacity, builder->column_count + (size_t)1,
+               sizeof *builder->columns);
     opened.is_exact = opened.is_cut = false;
     opened.begin_t_ns = start.t_ns;
     opened.begin_event = start.event;
@@ -454,7 +410,6 @@ void mt_history_builder_release(struct mt_history_builder *builder)
     mt_history_groups_release(&builder->groups);
     mt_strings_release(&builder->words);
     free(builder->blocks);
-    free(builder->texts);
     history_sums_release(&builder->sums);
     free(builder->changes);
     free(builder->columns);
@@ -476,18 +431,12 @@ void mt_history_add_window(struct mt_history_builder *builder,
 
 static void room_for_block(struct mt_history_builder *builder, uint32_t block)
 {
-    uint32_t capacity = builder->block_capacity ? builder->block_capacity : 1024;
-    uint32_t *bigger;
+    const size_t old = builder->block_capacity;
 
-    if (block < builder->block_capacity)
-        return;
-    while (capacity <= block && capacity < UINT32_MAX / 2)
-        capacity *= 2;
-    bigger = capacity > block ? mt_memory_resize(builder->blocks, capacity * sizeof *bigger) : NULL;
-    memset(&bigger[builder->block_capacity], 0xff,
-           (capacity - builder->block_capacity) * sizeof *bigger);
-    builder->blocks = bigger;
-    builder->block_capacity = capacity;
+    mt_grow_to(&builder->blocks, &builder->block_capacity, block + (size_t)1,
+               sizeof *builder->blocks);
+    for (size_t i = old; i < builder->block_capacity; i++)
+        builder->blocks[i] = MT_MAP_NONE;
 }
 
 /* Until its state is known, an event may belong to a column that is not open yet. The state at the
@@ -508,16 +457,19 @@ static void note(struct mt_history_builder *builder, uint32_t group, struct hist
 void mt_history_birth(struct mt_history_builder *builder, uint32_t block,
                       const struct mt_history_group *group, uint64_t bytes, bool at_start)
 {
-    struct mt_history_group like = *group;
+    struct mt_history_group like;
     uint32_t index;
 
     /* After a merge of groups, new sizes of small blocks would not end. */
-    if (like.detail == MT_HISTORY_BY_SIZE && like.block_bytes < builder->small_bytes) {
+    if (group->detail == MT_HISTORY_BY_SIZE && group->block_bytes < builder->small_bytes) {
+        like = *group;
         like.detail = MT_HISTORY_BY_STACK;
         like.block_bytes = 0;
+        group = &like;
     }
-    mt_history_groups_find(&builder->groups, &like, &index);
-    history_sums_room(&builder->sums, builder->groups.count);
+    mt_history_groups_find(&builder->groups, group, &index);
+    mt_grow_zeroed_to(&builder->sums.tallies, &builder->sums.capacity, builder->groups.count,
+                      sizeof *builder->sums.tallies);
     room_for_block(builder, block);
     builder->blocks[block] = index;
     note(builder, index, (struct history_delta){(int64_t)bytes, 1}, at_start);

@@ -8,6 +8,7 @@
 
 #include "analysis.h"
 #include "attributed.h"
+#include "grow.h"
 #include "holding.h"
 #include "icicle.h"
 #include "layers_model.h"
@@ -35,7 +36,8 @@ struct mt_layer_groups {
     struct mt_map groups_of_origins; /* hash -> origin */
     struct mt_map groups_of_tags;    /* string id -> group */
     struct layer_origin *origins;
-    uint32_t origin_count, origin_capacity;
+    uint32_t origin_count;
+    size_t origin_capacity;
 };
 
 static const char *phase_name(const struct mt_report *report, const struct mt_block_life *life)
@@ -79,13 +81,8 @@ static void add_group(struct mt_layer_groups *groups, const char *name, uint32_t
 static void add_origin(struct mt_layer_groups *groups, uint64_t key,
                        const struct layer_origin *origin, uint32_t group)
 {
-    if (groups->origin_count == groups->origin_capacity) {
-        uint32_t capacity = groups->origin_capacity ? groups->origin_capacity * 2 : 256;
-        struct layer_origin *bigger = mt_memory_resize(groups->origins, capacity * sizeof *bigger);
-
-        groups->origins = bigger;
-        groups->origin_capacity = capacity;
-    }
+    mt_grow_to(&groups->origins, &groups->origin_capacity, groups->origin_count + (size_t)1,
+               sizeof *groups->origins);
     groups->origins[groups->origin_count] = *origin;
     groups->origins[groups->origin_count].group = group;
     mt_map_put(&groups->groups_of_origins, key, groups->origin_count++);
@@ -224,18 +221,14 @@ struct mt_layers_builder {
     uint32_t *group_of_block; /* by life's block */
     uint32_t block_capacity;
     struct pending *pending;
-    uint32_t pending_count, pending_capacity;
+    uint32_t pending_count;
+    size_t pending_capacity;
 };
 
 static void wait(struct mt_layers_builder *builder, uint32_t group, int64_t bytes)
 {
-    if (builder->pending_count == builder->pending_capacity) {
-        uint32_t capacity = builder->pending_capacity ? builder->pending_capacity * 2 : 16;
-        struct pending *bigger = mt_memory_resize(builder->pending, capacity * sizeof *bigger);
-
-        builder->pending = bigger;
-        builder->pending_capacity = capacity;
-    }
+    mt_grow_to(&builder->pending, &builder->pending_capacity, builder->pending_count + (size_t)1,
+               sizeof *builder->pending);
     builder->pending[builder->pending_count++] = (struct pending){group, bytes};
 }
 
@@ -314,13 +307,7 @@ static void write_down(struct axis *at, uint32_t group)
 {
     if (at->kept[group] == at->written[group])
         return;
-    if (at->change_count == at->change_capacity) {
-        size_t capacity = at->change_capacity ? at->change_capacity * 2 : 4096;
-        struct change *bigger = mt_memory_resize(at->changes, capacity * sizeof *bigger);
-
-        at->changes = bigger;
-        at->change_capacity = capacity;
-    }
+    mt_grow_to(&at->changes, &at->change_capacity, at->change_count + 1, sizeof *at->changes);
     at->changes[at->change_count++] = (struct change){at->bin, group, at->kept[group]};
     at->written[group] = at->kept[group];
 }

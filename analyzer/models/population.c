@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "grow.h"
 #include "icicle.h"
 #include "process_memory.h"
 #include "trend.h"
@@ -21,7 +22,8 @@ struct population_builder {
     struct mt_population *population;
     struct mt_map groups; /* hash -> row */
     struct mt_holding *rows;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     struct mt_strings names; /* of phases */
     int32_t *same_name;      /* phase -> the first one with its name; UNKNOWN: not looked up */
     int32_t *first_of_name;  /* by id of `names` */
@@ -69,13 +71,8 @@ static uint64_t hash_of(const struct mt_holding *row)
 
 static void add_row(struct population_builder *builder, const struct mt_holding *row)
 {
-    if (builder->count == builder->capacity) {
-        uint32_t capacity = builder->capacity ? builder->capacity * 2 : 1024;
-        struct mt_holding *bigger = mt_memory_resize(builder->rows, capacity * sizeof *bigger);
-
-        builder->rows = bigger;
-        builder->capacity = capacity;
-    }
+    mt_grow_to(&builder->rows, &builder->capacity, builder->count + (size_t)1,
+               sizeof *builder->rows);
     builder->rows[builder->count++] = *row;
 }
 

@@ -120,14 +120,17 @@ void mt_buf_printf(struct mt_buf *buf, const char *format, ...)
 
 void mt_buf_add_u64(struct mt_buf *buf, uint64_t value)
 {
-    char digits[20];
-    size_t n = 0;
+    size_t length = 1;
 
-    do {
-        digits[sizeof digits - ++n] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    mt_buf_add(buf, digits + sizeof digits - n, n);
+    for (uint64_t rest = value; rest >= 10; rest /= 10)
+        length++;
+    char *end = mt_buf_reserve(buf, length);
+    if (!end)
+        return;
+    buf->length += length;
+    end[length] = '\0';
+    for (; length; value /= 10)
+        end[--length] = (char)('0' + value % 10);
 }
 
 void mt_buf_add_i64(struct mt_buf *buf, int64_t value)

@@ -139,7 +139,7 @@ static void add_block(struct mt_page_data *writer, const struct mt_block_shape *
 MT_DEFINE_POINTER_ORDER(by_birth, struct mt_history_block,
                         MT_ASCENDING(shape.life.birth_event) || MT_ASCENDING(shape.life.addr))
 
-void mt_page_add_blocks(struct mt_page_data *writer, uint32_t count)
+bool mt_page_add_blocks(struct mt_page_data *writer, uint32_t count, size_t most_bytes)
 {
     const struct mt_history *history = writer->history;
     const struct mt_history_block **blocks =
@@ -156,7 +156,7 @@ void mt_page_add_blocks(struct mt_page_data *writer, uint32_t count)
     writer->addr_unit = mt_max_u64(writer->addr_unit, 1);
     mt_history_group_blocks(history, count, groups);
     qsort(blocks, count, sizeof *blocks, by_birth);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && writer->block_text.length <= most_bytes; i++) {
         const struct mt_block_shape *block = &blocks[i]->shape;
         const struct kind like = facts_of(writer, block, groups[blocks[i] - history->blocks]);
         struct kind *kind = kind_of(&kinds, &like, &number);
@@ -173,6 +173,7 @@ void mt_page_add_blocks(struct mt_page_data *writer, uint32_t count)
     mt_map_release(&kinds.ids);
     free(groups);
     free(blocks);
+    return writer->block_text.length <= most_bytes;
 }
 
 void mt_page_add_block_rows(const struct mt_page_data *writer, struct mt_buf *out)

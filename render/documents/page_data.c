@@ -57,10 +57,12 @@ static void add_groups(struct mt_page_data *writer)
     }
 }
 
-static void add_changes(const struct mt_page_data *writer, struct mt_buf *out)
+static void add_changes(struct mt_page_data *writer)
 {
     const struct mt_history *history = writer->history;
+    struct mt_buf *out = &writer->change_text;
 
+    mt_buf_reset(out);
     mt_buf_add_text(out, ",\"changes\":[");
     for (uint32_t i = 0; i < history->column_count; i++) {
         const struct mt_history_column *column = &history->columns[i];
@@ -311,37 +313,38 @@ static void release(struct mt_page_data *writer)
     mt_buf_release(&writer->block_text);
 }
 
-static void write_history(struct mt_buf *out, const struct mt_report *report,
-                          const struct mt_device_report *device, const struct mt_history *history,
-                          uint32_t blocks)
+/* Writes the history that `base` has, with the first `blocks` blocks. Returns whether it fits, and
+ * sets the room for the rows of blocks. */
+static bool write_history(struct mt_buf *out, struct mt_page_data *base, uint32_t blocks)
 {
-    const bool is_long = report->last_t_ns - report->first_t_ns >= NS_PER_S;
-    struct mt_page_data writer = {.report = report,
-                                  .device = device,
-                                  .history = history,
-                                  .time_unit =
-                                      is_long ? NS_PER_US : 1}; /* a page shows no more digits */
+    struct mt_page_data writer = *base;
 
+    mt_buf_reset(out);
     mt_drawing_init(&writer.drawing, 1, 1, "words");
-    writer.unit = unit_of(history);
-    mt_named_frames_init(&writer.named, &writer.drawing.arena, report->symbols);
-    mt_buf_printf(out, "{\"device\":%u,\"unit\":%llu,\"small\":%llu", (unsigned)device->device,
-                  (unsigned long long)writer.unit, (unsigned long long)history->small_bytes);
+    mt_named_frames_init(&writer.named, &writer.drawing.arena, writer.report->symbols);
+    mt_buf_printf(out, "{\"device\":%u,\"unit\":%llu,\"small\":%llu",
+                  (unsigned)writer.device->device, (unsigned long long)writer.unit,
+                  (unsigned long long)writer.history->small_bytes);
     add_axis(&writer, out);
     add_columns(&writer, out);
     add_marks(&writer, out);
     add_steps(&writer, out);
     add_phases(&writer, out);
     add_groups(&writer);
-    mt_page_add_blocks(&writer, blocks);
-    mt_page_add_part(out, "nodes", &writer.node_text);
-    mt_page_add_part(out, "frames", &writer.frame_text);
-    mt_page_add_part(out, "groups", &writer.group_text);
-    mt_page_add_block_rows(&writer, out);
-    add_changes(&writer, out);
-    add_strings(&writer, out);
-    mt_buf_add_char(out, '}');
+    size_t used = out->length + writer.group_text.length + writer.change_text.length;
+    base->block_room = mt_sub_or_0_u64(writer.most_bytes, used);
+    bool fits = mt_page_add_blocks(&writer, blocks, base->block_room);
+    if (fits) {
+        mt_page_add_part(out, "nodes", &writer.node_text);
+        mt_page_add_part(out, "frames", &writer.frame_text);
+        mt_page_add_part(out, "groups", &writer.group_text);
+        mt_page_add_block_rows(&writer, out);
+        mt_buf_add(out, writer.change_text.data, writer.change_text.length);
+        add_strings(&writer, out);
+        mt_buf_add_char(out, '}');
+    }
     release(&writer);
+    return fits && out->length <= writer.most_bytes;
 }
 
 /* Makes a copy of the history that can be reduced without a change to the report. */
@@ -364,9 +367,15 @@ static void copy_history(struct mt_arena *arena, const struct mt_history *histor
 static bool fit_history(struct mt_buf *text, const struct mt_report *report,
                         const struct mt_device_report *device, uint32_t blocks, size_t most_bytes)
 {
+    const bool is_long = report->last_t_ns - report->first_t_ns >= NS_PER_S;
     const int tries = blocks ? TRIES_WITH_BLOCKS : TRIES;
     struct mt_arena arena = {0};
     struct mt_history history;
+    struct mt_page_data base = {.report = report,
+                                .device = device,
+                                .history = &history,
+                                .most_bytes = most_bytes,
+                                .time_unit = is_long ? NS_PER_US : 1}; /* a page shows no more */
     bool fits = false;
 
     copy_history(&arena, device->history, &history);
@@ -375,14 +384,17 @@ static bool fit_history(struct mt_buf *text, const struct mt_report *report,
             mt_history_shorten(&history, MT_HISTORY_EXACT >> i);
             mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
         }
+        base.unit = unit_of(&history);
+        base.block_room = SIZE_MAX; /* not known yet */
+        add_changes(&base);
         for (; !fits; blocks = blocks / 4 * 3) {
-            mt_buf_reset(text);
-            write_history(text, report, device, &history, blocks);
-            fits = text->length <= most_bytes;
+            fits = blocks <= base.block_room / MT_PAGE_BLOCK_BYTES &&
+                   write_history(text, &base, blocks);
             if (blocks <= MIN_BLOCKS)
                 break;
         }
     }
+    mt_buf_release(&base.change_text);
     mt_arena_release(&arena);
     return fits;
 }

@@ -22,6 +22,9 @@ struct mt_page_data {
     struct mt_map nodes;       /* parent and frame -> node */
     struct mt_map stack_nodes; /* stack -> node */
     struct mt_buf node_text, frame_text, group_text, kind_text, block_text;
+    struct mt_buf change_text;  /* of the history; borrowed by each try to write it */
+    size_t most_bytes;          /* of the document */
+    size_t block_room;          /* of these, for the rows of blocks */
     struct mt_map frames;       /* strings and origin -> frame */
     struct mt_map known_frames; /* of the trace -> frame */
     uint32_t node_count, frame_count;
