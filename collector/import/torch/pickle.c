@@ -339,9 +339,8 @@ static enum mt_status run(struct mt_pickle *p)
         }
         p->opcode_offset = mt_pickle_window_offset(p);
         if (p->at == p->end)
-            return mt_fail(
-                p->error, MT_ERR_FORMAT, p->opcode_offset,
-                "the pickle was copied in part, or the disk was full (no STOP at its end)");
+            return mt_pickle_damaged(
+                p, "the pickle was copied in part, or the disk was full: no STOP at its end");
         status = execute(p, *p->at++);
     }
     return status;

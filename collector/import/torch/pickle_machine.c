@@ -14,11 +14,8 @@
 
 static enum mt_status cut(struct mt_pickle *p)
 {
-    return mt_fail(
-        p->error, MT_ERR_FORMAT, p->offset + (uint64_t)(p->end - p->window),
-        "the pickle was copied in part, or the disk was full (the opcode at byte %llu is not "
-        "complete)",
-        (unsigned long long)p->opcode_offset);
+    return mt_pickle_damaged(p, "the pickle was copied in part, or the disk was full: its last "
+                                "opcode is not complete");
 }
 
 enum mt_status mt_pickle_window_fill(struct mt_pickle *p, size_t count)
