@@ -172,11 +172,13 @@ const char *mt_missing_events_text(const struct mt_source *source, char text[MT_
     return text;
 }
 
-/* Reports frames or events that are damaged. The command fails because of them, so the message is
- * printed even with --quiet. */
-static bool say_damage(const struct mt_integrity *integrity, const char *path)
+/* Reports frames or events that are damaged, or that the file has no event. The command fails
+ * because of them, so the message is printed even with --quiet. */
+static bool say_damage(const struct mt_source *source, const char *path)
 {
+    const struct mt_integrity *integrity = &source->integrity;
     const struct mt_error *first = &integrity->first_error;
+    bool is_empty = integrity->cut && !source->events_read;
     char place[40] = "";
 
     say_count(true, path, integrity->frames_damaged, "damaged frame was skipped",
@@ -190,7 +192,11 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path)
             snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
         mt_message("'%s': first: %s%s", path, first->text, place);
     }
-    return integrity->frames_damaged || integrity->events_invalid || integrity->records_damaged;
+    if (is_empty)
+        mt_message("cannot read '%s': cut at byte %llu, before its first event", path,
+                   (unsigned long long)integrity->cut_offset);
+    return is_empty || integrity->frames_damaged || integrity->events_invalid ||
+           integrity->records_damaged;
 }
 
 /* Reports missing history of an undamaged file: as a note, or with --strict as an error. */
@@ -202,7 +208,7 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     bool aloud = common->strict || !common->quiet;
     char missing[MT_MISSING_TEXT];
 
-    if (integrity->cut && aloud)
+    if (integrity->cut && source->events_read && aloud)
         mt_message("'%s': cut at byte %llu; read up to that byte", path,
                    (unsigned long long)integrity->cut_offset);
     if (integrity->events_dropped && aloud)
@@ -240,7 +246,7 @@ int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    bool damaged = say_damage(&source->integrity, name);
+    bool damaged = say_damage(source, name);
     bool incomplete = say_incomplete(source, name, common);
 
     if (!common->quiet)
