@@ -167,10 +167,8 @@ int mt_diff_folder_write(const struct mt_diff_folder *folder, const struct mt_di
 
     if (!code && mt_pictures_write(&pictures, &options, &gallery, &error) != MT_OK)
         code = mt_report_picture_errors(&gallery, folder->directory, &error);
-    if (!code) {
+    if (!code)
         mt_add_picture_names(names, &gallery);
-        mt_picture_add_no_png(names, &gallery.no_png);
-    }
     mt_gallery_release(&gallery);
     return code;
 }

@@ -102,6 +102,9 @@ def pictures(bench):
           f"{done.stderr}")
     check(not path.exists(), "a picture")
     run(bench, "render", "timeline", CAPTURE, "-o", path.with_suffix(".svg"))
+    # The folder of diff is for its page: no note about a picture.
+    done = run(bench, "diff", CAPTURE, CAPTURE, "-o", bench.work / "difference")
+    check("no .png" not in text_of(done.stdout), f"{done.stdout}")
 
 
 def questions(bench):
