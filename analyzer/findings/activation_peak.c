@@ -290,7 +290,7 @@ const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols
     if (!part)
         return mt_arena_printf(arena, "%s; or a smaller batch", offload);
     return mt_arena_printf(arena,
-                           "torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False) "
+                           "torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=False) "
                            "around %s; or %s",
                            part, offload);
 }

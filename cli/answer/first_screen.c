@@ -362,24 +362,23 @@ static void add_saving(const struct mt_finding *finding, struct mt_buf *line)
                                         [MT_SAVING_AT_LEAST] = "at least ",
                                         [MT_SAVING_AT_MOST] = "at most ",
                                         [MT_SAVING_ESTIMATED] = "about "};
-    char text[MT_UNITS_TEXT];
+    const bool is_bound = finding->saving == MT_SAVING_AT_MOST;
+    const char *of = is_bound              ? "at the peak"
+                     : finding->saves_need ? "of the card"
+                                           : "of what is reserved";
+    char text[MT_UNITS_TEXT], counted[MT_UNITS_TEXT];
 
     if (finding->saving == MT_SAVING_UNKNOWN)
         return;
-    if (finding->saving == MT_SAVING_AT_MOST && !finding->saves_bytes) {
-        mt_buf_add_text(line, "Saves nothing alone: another instant needs as much");
-        return;
-    }
     if (!finding->saves_bytes) {
-        mt_buf_add_text(line, finding->saves_need ? "Saves nothing of the card"
-                                                  : "Saves nothing of what is reserved");
+        mt_buf_printf(line, "Saves nothing %s",
+                      is_bound ? "alone: another instant needs as much" : of);
         return;
     }
     mt_buf_printf(line, "Saves %s%s %s", words[finding->saving],
-                  mt_format_bytes(text, finding->saves_bytes),
-                  finding->saving == MT_SAVING_AT_MOST ? "at the peak"
-                  : finding->saves_need                ? "of the card"
-                                                       : "of what is reserved");
+                  mt_format_bytes(text, finding->saves_bytes), of);
+    if (is_bound && strcmp(text, mt_format_bytes(counted, finding->bytes)) != 0)
+        mt_buf_add_text(line, ": then another instant is the peak");
 }
 
 /* "Saves at most 1.94 GiB at the peak; backward runs the forward pass of these modules a second
