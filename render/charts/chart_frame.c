@@ -33,6 +33,14 @@ double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const
     return mt_draw_text(drawing, x, y, text, &style, role);
 }
 
+void mt_chart_frame_plate(struct mt_drawing *drawing, double x, double y, double width,
+                          double height)
+{
+    const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .opacity = 0.85};
+
+    mt_draw_rect(drawing, x, y, width, height, &paint, NULL, "plate");
+}
+
 const char *mt_chart_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
                                  const struct mt_device_report *device, const char *chart)
 {

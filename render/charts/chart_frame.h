@@ -26,6 +26,10 @@ double mt_chart_frame_height(double wanted, double standard);
 double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const char *text,
                            double size, enum mt_weight weight, enum mt_color color,
                            enum mt_anchor anchor, const char *role);
+/* Dims everything behind a label: layers, stripes, lines of the axis, the line of reserved memory.
+ */
+void mt_chart_frame_plate(struct mt_drawing *drawing, double x, double y, double width,
+                          double height);
 
 /* Returns "<name> — <chart>", followed by ", device 1" if the report has several devices. */
 const char *mt_chart_frame_title(struct mt_drawing *drawing, const struct mt_report *report,

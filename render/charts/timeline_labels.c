@@ -443,14 +443,6 @@ static void draw_ring(struct mt_drawing *drawing, const struct peak_label *label
     mt_draw_circle(drawing, label->x, label->y, 4.4, &ring, title, "ring");
 }
 
-/* Dims everything behind a label: layers, stripes and the line of reserved memory. */
-static void draw_plate(struct mt_drawing *drawing, double x, double y, double width, double height)
-{
-    const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .opacity = 0.85};
-
-    mt_draw_rect(drawing, x, y, width, height, &paint, NULL, "plate");
-}
-
 /* Draws a head with `words` below it, or the head alone. Returns false if there is no room. */
 static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer,
                             const struct peak_label *label, const char *words)
@@ -467,7 +459,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     if (mt_placer_label(placer, label->x, label->y, width + 2 * PLATE_MARGIN, height, &box) >=
         placer->limit)
         return false;
-    draw_plate(drawing, box.x, box.y + 2, box.width, height - 2);
+    mt_chart_frame_plate(drawing, box.x, box.y + 2, box.width, height - 2);
     box.x += PLATE_MARGIN;
     box.width = width;
     draw_leader(drawing, placer, label, &box);
@@ -648,7 +640,8 @@ static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeli
     mt_placer_avoid(placer, box, MT_PLACE_TEXT);
     snprintf(worst, sizeof worst, "worst moment: %s unused",
              mt_format_bytes(bytes, layout->device->worst_unused_bytes));
-    draw_plate(drawing, box.x + 6, box.y + 0.5 * LINE_HEIGHT, width - 12, 2.1 * LINE_HEIGHT);
+    mt_chart_frame_plate(drawing, box.x + 6, box.y + 0.5 * LINE_HEIGHT, width - 12,
+                         2.1 * LINE_HEIGHT);
     mt_draw_text(drawing, box.x + width / 2, box.y + 1.4 * LINE_HEIGHT, text, &head,
                  "label:unused");
     mt_draw_text(drawing, box.x + width / 2, box.y + 2.4 * LINE_HEIGHT, worst, &line, "label-line");

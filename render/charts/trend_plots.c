@@ -122,9 +122,11 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
         return;
     mt_draw_path(drawing, points, count, false, true, &paint, "reserved: most in each step",
                  "curve:reserved");
-    mt_draw_text(drawing, layout->plot.x + layout->plot.width - 4,
-                 y_of(layout, (double)layout->columns[layout->column_count - 1].reserved) - 6,
-                 "reserved", &style, "label:reserved");
+    double right = layout->plot.x + layout->plot.width,
+           width = mt_text_room("reserved", 12.5, MT_REGULAR);
+    double y = y_of(layout, (double)layout->columns[layout->column_count - 1].reserved) - 6;
+    mt_chart_frame_plate(drawing, right - 8 - width, y - 12, width + 8, 15);
+    mt_draw_text(drawing, right - 4, y, "reserved", &style, "label:reserved");
 }
 
 /* Draws a line between two steps, clipped to the height of the plot. */
