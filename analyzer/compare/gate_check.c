@@ -13,6 +13,7 @@
 #include "trend.h"
 #include "tune.h"
 #include "units.h"
+#include "util.h"
 
 /* Finds remedies for a run that violates a rule, and proves them by replays.
  *
@@ -372,7 +373,7 @@ static void check_regression(struct mt_gate_work *work, struct mt_gate_result *r
 static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     const struct mt_device_report *device = mt_gate_device(work, result);
-    const struct mt_peak *peak = &device->reserved_peak;
+    const struct mt_bytes *then = &mt_fragmentation_peak(device)->then;
     uint64_t reserved;
     const char *why = peak_of(work, result, &reserved);
 
@@ -382,9 +383,8 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
         mt_gate_describe_not_evaluated(work, result, why);
         return;
     }
-    uint64_t unused = reserved > peak->then.allocated ? reserved - peak->then.allocated : 0;
-    result->actual_bytes = clamp(unused);
-    result->of_bytes = reserved;
+    result->actual_bytes = clamp(mt_sub_or_0_u64(then->reserved, then->allocated));
+    result->of_bytes = then->reserved;
     judge(work, result, mt_peaks_doubt(work->check->report, device));
 }
 

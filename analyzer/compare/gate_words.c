@@ -61,7 +61,10 @@ static const char *subject_of(struct mt_gate_work *work, const struct mt_gate_re
         subject = mt_arena_printf(arena, "peak %s", metric_words(result->metric));
         break;
     case MT_GATE_GROWTH: subject = "growth"; break;
-    case MT_GATE_FRAGMENTATION: subject = "fragmentation at the reserved peak"; break;
+    case MT_GATE_FRAGMENTATION:
+        subject = mt_arena_printf(arena, "fragmentation at the %s",
+                                  mt_fragmentation_instant(mt_gate_device(work, result)));
+        break;
     case MT_GATE_FITS: break;
     }
     if (!subject || work->check->report->device_count < 2)
@@ -121,7 +124,10 @@ static const struct mt_peak *peak_of(const struct mt_device_report *device,
 
 static const char *place_of(struct mt_gate_work *work, const struct mt_gate_result *result)
 {
-    const struct mt_peak *peak = peak_of(mt_gate_device(work, result), result->metric);
+    const struct mt_device_report *device = mt_gate_device(work, result);
+    const struct mt_peak *peak = result->rule->kind == MT_GATE_FRAGMENTATION
+                                     ? mt_fragmentation_peak(device)
+                                     : peak_of(device, result->metric);
 
     if (result->rule->kind == MT_GATE_GROWTH || result->rule->kind == MT_GATE_FITS || !peak)
         return "";
@@ -189,7 +195,7 @@ static const char *fragmentation(struct mt_gate_work *work, const struct mt_gate
         return mt_arena_printf(&work->gates->arena, "%s %s is within %s (%s of %s B unused)",
                                subject, is, may, unused, whole);
     mt_format_percent(points, actual - allowed);
-    points[strcspn(points, " ")] = '\0'; /* a difference of shares is none of anything */
+    points[strcspn(points, "%")] = '\0'; /* a difference of shares is none of anything */
     return mt_arena_printf(&work->gates->arena,
                            "%s %s exceeds %s%s by %s points (%s of %s B unused)%s", subject, is,
                            what, may, points, unused, whole, place_of(work, result));
@@ -426,7 +432,9 @@ void mt_gate_describe_culprit(struct mt_gate_work *work, struct mt_gate_result *
     const struct mt_device_report *device = mt_gate_device(work, result);
     if (result->rule->kind == MT_GATE_GROWTH) {
         result->culprit = finding_of(work, device, "growth");
-    } else if (result->metric == MT_METRIC_RESERVED) {
+    } else if (result->metric == MT_METRIC_RESERVED &&
+               (result->rule->kind != MT_GATE_FRAGMENTATION ||
+                mt_fragmentation_peak(device) == &device->reserved_peak)) {
         result->culprit = holders_of_reserved(work, device);
     } else {
         if (result->metric == MT_METRIC_DEVICE)

@@ -546,8 +546,6 @@ struct mt_device_report {
     uint64_t refusals; /* requests that failed, without what was free then: not among `ooms` */
     bool complete;     /* starts from an empty allocator, nothing dropped */
     struct mt_peak requested_peak, allocated_peak, active_peak, reserved_peak;
-    /* 1 - allocated/reserved at the instant of the reserved peak. */
-    double fragmentation_at_reserved_peak;
     /* Under a policy or limit other than the recorded one: the first request that it could not
      * serve. Later events would not have happened like this. */
     struct mt_oom first_failure;

@@ -260,6 +260,27 @@ bool mt_knows_reserved(const struct mt_report *report)
     return report->what_if || (report->has_segments && mt_has_allocator(report));
 }
 
+double mt_unused_share(const struct mt_bytes *then)
+{
+    return then->reserved ? 1 - (double)then->allocated / (double)then->reserved : 0;
+}
+
+const struct mt_peak *mt_fragmentation_peak(const struct mt_device_report *device)
+{
+    const struct mt_peak *reserved = &device->reserved_peak, *allocated = &device->allocated_peak;
+
+    return allocated->event != reserved->event &&
+                   allocated->then.reserved >= reserved->bytes - reserved->bytes / 100
+               ? allocated
+               : reserved;
+}
+
+const char *mt_fragmentation_instant(const struct mt_device_report *device)
+{
+    return mt_fragmentation_peak(device) == &device->allocated_peak ? "allocated peak"
+                                                                    : "reserved peak";
+}
+
 bool mt_lacks_requests(const struct mt_device_report *device)
 {
     return device->xla && device->xla->requests_missing;

@@ -17,15 +17,16 @@ static const char *unused_part(struct mt_arena *arena, const struct mt_report *r
                                const struct mt_device_report *device)
 {
     const bool has_history = device->events && !mt_is_one_instant(report, device);
-    const struct mt_bytes *then = has_history ? &device->reserved_peak.then : &device->end;
+    const struct mt_bytes *then = has_history ? &mt_fragmentation_peak(device)->then : &device->end;
     char n[2][MT_UNITS_TEXT];
 
     if (!report->has_segments)
         return "reserved memory was not recorded";
-    return mt_arena_printf(
-        arena, "%s%s of the %s reserved %s unused", has_history ? "at most " : "",
-        mt_format_bytes(n[0], then->reserved - mt_min_u64(then->allocated, then->reserved)),
-        mt_format_bytes(n[1], then->reserved), has_history ? "was" : "is");
+    return mt_arena_printf(arena, "%s of the %s reserved %s%s",
+                           mt_format_bytes(n[0], mt_sub_or_0_u64(then->reserved, then->allocated)),
+                           mt_format_bytes(n[1], then->reserved),
+                           has_history ? "was unused at the " : "is unused",
+                           has_history ? mt_fragmentation_instant(device) : "");
 }
 
 /* Steps may leave memory behind that is too little for a finding. */

@@ -111,8 +111,7 @@ static bool device_is_sound(const struct mt_device_report *device, const char **
     MT_SOUND(why, device->allocated_peak.bytes == device->allocated_peak.then.allocated);
     MT_SOUND(why, device->reserved_peak.bytes == device->reserved_peak.then.reserved);
     MT_SOUND(why, device->allocated_peak.bytes <= device->active_peak.bytes);
-    MT_SOUND(why, device->fragmentation_at_reserved_peak >= 0);
-    MT_SOUND(why, device->fragmentation_at_reserved_peak <= 1);
+    MT_SOUND(why, device->reserved_peak.then.allocated <= device->reserved_peak.bytes);
     for (uint32_t i = 0; i < device->instant_count; i++)
         if (!instant_is_sound(&device->instants[i], why))
             return false;

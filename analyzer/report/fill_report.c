@@ -432,7 +432,6 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
 {
     const struct mt_replay_summary *summary = analysis->summary;
     const struct mt_integrity *integrity = &analysis->source->whole_integrity;
-    struct mt_peak *reserved = &out->reserved_peak;
 
     for (uint16_t i = 0; i < summary->device_count; i++)
         if (summary->devices[i].device == out->device)
@@ -450,10 +449,7 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
     out->requested_peak = peak_of(analysis, device, MT_HIGH_REQUESTED);
     out->allocated_peak = peak_of(analysis, device, MT_HIGH_ALLOCATED);
     out->active_peak = peak_of(analysis, device, MT_HIGH_ACTIVE);
-    *reserved = reserved_peak_of(analysis, device);
-    if (reserved->bytes)
-        out->fragmentation_at_reserved_peak =
-            1.0 - (double)reserved->then.allocated / (double)reserved->bytes;
+    out->reserved_peak = reserved_peak_of(analysis, device);
     out->has_failure = device->has_failure;
     out->first_failure = device->first_failure;
     out->worst_unused_bytes = device->worst_unused.bytes;

@@ -278,12 +278,12 @@ static void report_roles(const struct mt_reporter *reporter)
     mt_buf_release(&line);
 }
 
-/* The reserved peak, and how much of it was unused at that instant. */
+/* The reserved peak, and how much was unused then or at the allocated peak. */
 static void report_reserved(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
-    const struct mt_peak *most = &device->reserved_peak;
-    const uint64_t waiting = mt_sub_or_0_u64(most->then.active, most->then.allocated);
+    const struct mt_peak *most = &device->reserved_peak, *full = mt_fragmentation_peak(device);
+    const uint64_t waiting = mt_sub_or_0_u64(full->then.active, full->then.allocated);
     const char *in = mt_reporter_in(reporter, most->phase, most->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];
@@ -292,10 +292,11 @@ static void report_reserved(const struct mt_reporter *reporter)
     mt_buf_printf(&line, "Reserved peak %s (%s B)%s%s, at %s", mt_format_bytes(bytes, most->bytes),
                   mt_format_count(exact, most->bytes), *in ? " " : "", in,
                   mt_reporter_at(reporter, most->t_ns, most->event));
-    if (most->bytes > most->then.allocated)
-        mt_buf_printf(&line, ", %s of it (%s) unused",
-                      mt_format_bytes(unused, most->bytes - most->then.allocated),
-                      mt_format_percent(share, device->fragmentation_at_reserved_peak));
+    if (full->then.reserved > full->then.allocated)
+        mt_buf_printf(&line, ", %s of it (%s) unused%s",
+                      mt_format_bytes(unused, full->then.reserved - full->then.allocated),
+                      mt_format_percent(share, mt_unused_share(&full->then)),
+                      full == most ? "" : " at the allocated peak");
     if (waiting > most->bytes / 20)
         mt_buf_printf(&line, " (%s was freed and waits for a stream)",
                       mt_format_bytes(unused, waiting));

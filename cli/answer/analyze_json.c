@@ -62,7 +62,8 @@ static void add_summary(struct mt_json *json, const struct mt_report *report,
     add_peak(json, "allocated_peak", report, &device->allocated_peak);
     add_peak(json, "active_peak", report, &device->active_peak);
     add_peak(json, "reserved_peak", report, &device->reserved_peak);
-    mt_json_share(json, "fragmentation_at_reserved_peak", device->fragmentation_at_reserved_peak);
+    mt_json_share(json, "fragmentation_at_reserved_peak",
+                  mt_unused_share(&device->reserved_peak.then));
     mt_json_u64(json, "worst_unused_bytes", device->worst_unused_bytes);
     mt_json_u64(json, "worst_unused_t_ns", device->worst_unused_t_ns);
     mt_json_u64(json, "frameless_bytes_at_allocated_peak", device->frameless_peak_bytes);

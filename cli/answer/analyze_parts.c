@@ -64,10 +64,12 @@ static void analyze_devices_add_row(const struct mt_reporter *reporter, struct m
              MT_BYTES(device->reserved_peak.bytes));
     if (has_orders)
         MT_CELLS(table, MT_TEXT(other_orders(reporter, device)));
-    MT_CELLS(table, MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
-             MT_BYTES(device->end.allocated),
-             MT_TEXT(mt_reporter_where(reporter, device->allocated_peak.phase,
-                                       device->allocated_peak.step)));
+    MT_CELLS(
+        table,
+        MT_TEXT(mt_format_percent(text, mt_unused_share(&mt_fragmentation_peak(device)->then))),
+        MT_BYTES(device->end.allocated),
+        MT_TEXT(mt_reporter_where(reporter, device->allocated_peak.phase,
+                                  device->allocated_peak.step)));
 }
 
 void mt_reporter_devices_together(const struct mt_reporter *reporter)

@@ -553,7 +553,7 @@ static const char *lacks_addresses(const struct mt_report *report,
  * the file has no history to draw instead. */
 static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
 {
-    return device->fragmentation_at_reserved_peak > 0.15 ||
+    return mt_unused_share(&device->reserved_peak.then) > 0.15 ||
            device->worst_unused_bytes > UINT64_C(1) << 30 || mt_lacks_history(report, device);
 }
 

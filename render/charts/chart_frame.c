@@ -560,11 +560,12 @@ void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report 
         description = mt_arena_printf(
             &drawing->arena,
             "Peak reserved %s, peak allocated %s, peak requested %s; fragmentation at the "
-            "reserved peak %s.",
+            "%s %s.",
             mt_format_bytes(reserved, device->reserved_peak.bytes),
             mt_format_bytes(allocated, device->allocated_peak.bytes),
             mt_format_bytes(requested, device->requested_peak.bytes),
-            mt_format_percent(share, device->fragmentation_at_reserved_peak));
+            mt_fragmentation_instant(device),
+            mt_format_percent(share, mt_unused_share(&mt_fragmentation_peak(device)->then)));
     mt_drawing_describe(drawing, title, description);
     mt_drawing_metadata(drawing, "Software", "memtrace");
     mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");

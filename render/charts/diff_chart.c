@@ -11,6 +11,7 @@
 #include "diff.h"
 #include "diff_chart.h"
 #include "question.h"
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
@@ -566,11 +567,6 @@ static enum mt_color edge_of(uint64_t a, uint64_t b)
     return b > a ? MT_COLOR_CHANGE_LAST : b < a ? MT_COLOR_CHANGE_0 : MT_COLOR_FAINT;
 }
 
-static double unused_share(const struct mt_bytes *bytes)
-{
-    return bytes->reserved ? 1 - (double)bytes->allocated / (double)bytes->reserved : 0;
-}
-
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *view, double y)
 {
     const struct mt_bytes *a = &view->device->a->answer->instant.bytes;
@@ -580,7 +576,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *
     const struct mt_diff_row *most = sites->count ? &sites->rows[0] : NULL;
     bool has_reserved = a->reserved && b->reserved;
     const char *unused =
-        mt_arena_printf(&drawing->arena, "was %s", mt_format_percent(was, unused_share(a)));
+        mt_arena_printf(&drawing->arena, "was %s", mt_format_percent(was, mt_unused_share(a)));
     struct mt_tile tiles[4] = {
         {"Allocated", mt_format_bytes(values[0], b->allocated),
          change_words(drawing, a->allocated, b->allocated), edge_of(a->allocated, b->allocated),
@@ -593,7 +589,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *
          most ? edge_of(most->a_bytes, most->b_bytes) : MT_COLOR_FAINT, "Largest change"},
         {"Reserved then", mt_format_bytes(values[2], b->reserved),
          change_words(drawing, a->reserved, b->reserved), edge_of(a->reserved, b->reserved), NULL},
-        {"Unused", mt_format_percent(values[3], unused_share(b)), unused, MT_COLOR_FAINT, NULL}};
+        {"Unused", mt_format_percent(values[3], mt_unused_share(b)), unused, MT_COLOR_FAINT, NULL}};
 
     return mt_chart_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
 }

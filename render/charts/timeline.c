@@ -301,7 +301,7 @@ static double draw_driver_tiles(struct mt_drawing *drawing, const struct mt_devi
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_report *device,
                          double y)
 {
-    const struct mt_bytes *then = &device->reserved_peak.then;
+    const struct mt_bytes *then = &mt_fragmentation_peak(device)->then;
     char values[4][MT_UNITS_TEXT], counts[2][MT_UNITS_TEXT + 2], part[MT_UNITS_TEXT];
     char rounding[MT_UNITS_TEXT + 16], unused[MT_UNITS_TEXT + 16];
     uint64_t allocated = device->allocated_peak.bytes, requested = device->requested_peak.bytes;
@@ -311,9 +311,9 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
         {"Peak allocated", mt_format_bytes(values[1], allocated), counts[1],
          mt_role_color(MT_ROLE_ACTIVATIONS), NULL},
         {"Peak requested", mt_format_bytes(values[2], requested), rounding, MT_COLOR_FAINT, NULL},
-        {"Fragmentation at reserved peak",
-         mt_format_percent(values[3], device->fragmentation_at_reserved_peak), unused,
-         verdict(device->fragmentation_at_reserved_peak), "Fragmentation"}};
+        {mt_arena_printf(&drawing->arena, "Fragmentation at %s", mt_fragmentation_instant(device)),
+         mt_format_percent(values[3], mt_unused_share(then)), unused,
+         verdict(mt_unused_share(then)), "Fragmentation"}};
 
     strcat(mt_format_count(counts[0], device->reserved_peak.bytes), " B");
     strcat(mt_format_count(counts[1], allocated), " B");
@@ -346,12 +346,13 @@ static bool is_of_driver(const struct mt_report *report)
 static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
     const char *layers = mt_timeline_layers_text(drawing, layout);
+    const char *at = mt_fragmentation_instant(layout->device);
 
-    return mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 each column shows its fullest instant",
-                           is_of_driver(layout->report)
-                               ? "allocated = requests to the driver, over all heaps"
-                               : "fragmentation = unused \xC3\xB7 reserved, at the reserved peak",
-                           layers ? " \xC2\xB7 " : "", layers ? layers : "");
+    return mt_arena_printf(
+        &drawing->arena, "%s%s%s%s \xC2\xB7 each column shows its fullest instant",
+        is_of_driver(layout->report) ? "allocated = requests to the driver, over all heaps"
+                                     : "fragmentation = unused \xC3\xB7 reserved, at the ",
+        is_of_driver(layout->report) ? "" : at, layers ? " \xC2\xB7 " : "", layers ? layers : "");
 }
 
 /* Divides the space between the facts and the bottom edge. A small picture omits small print first,

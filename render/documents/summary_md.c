@@ -136,8 +136,10 @@ static void add_peaks(struct page *page, const struct mt_report *report,
         add_peak(&table, "reserved", device->reserved_peak.bytes, reserved);
     add_table(page, &table);
     if (has_reserved) {
-        mt_buf_printf(&page->row, "\n%s of the reserved peak was unused.\n",
-                      mt_format_percent(text, device->fragmentation_at_reserved_peak));
+        mt_buf_printf(
+            &page->row, "\n%s of reserved memory was unused at the %s.\n",
+            mt_format_percent(text, mt_unused_share(&mt_fragmentation_peak(device)->then)),
+            mt_fragmentation_instant(device));
         end_row(page);
     }
     mt_buf_add_char(page->out, '\n');

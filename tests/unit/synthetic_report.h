@@ -223,9 +223,6 @@ static inline void synthetic_peaks(struct mt_device_report *device, const struct
     }
     device->requested_peak = device->active_peak = device->allocated_peak;
     device->requested_peak.bytes = device->allocated_peak.then.requested;
-    if (device->reserved_peak.bytes)
-        device->fragmentation_at_reserved_peak =
-            1 - (double)device->reserved_peak.then.allocated / (double)device->reserved_peak.bytes;
 }
 
 static inline void synthetic_steps(struct mt_report *report, struct mt_device_report *device,

@@ -26,14 +26,16 @@ static int setup(void **unused)
     memset(steps, 0, sizeof steps);
     sites[0] = (struct mt_site_use){.site = "a.py:1", .phase = "forward", .bytes = 600};
     sites[1] = (struct mt_site_use){.site = "b.py:2", .phase = "", .bytes = 400};
-    device = (struct mt_device_report){
-        .allocated_peak = {.bytes = 1000, .phase = MT_NO_PHASE},
-        .requested_peak = {.bytes = 900, .phase = MT_NO_PHASE},
-        .active_peak = {.bytes = 1100, .phase = MT_NO_PHASE},
-        .reserved_peak = {.bytes = 2000, .phase = MT_NO_PHASE, .then = {.allocated = 1500}},
-        .peak_sites = sites,
-        .peak_site_count = 2,
-        .steps = steps};
+    device =
+        (struct mt_device_report){.allocated_peak = {.bytes = 1000, .phase = MT_NO_PHASE},
+                                  .requested_peak = {.bytes = 900, .phase = MT_NO_PHASE},
+                                  .active_peak = {.bytes = 1100, .phase = MT_NO_PHASE},
+                                  .reserved_peak = {.bytes = 2000,
+                                                    .phase = MT_NO_PHASE,
+                                                    .then = {.allocated = 1500, .reserved = 2000}},
+                                  .peak_sites = sites,
+                                  .peak_site_count = 2,
+                                  .steps = steps};
     /* no replays, because there is no source */
     report = (struct mt_report){.name = "x",
                                 .path = "x",
@@ -141,10 +143,23 @@ TEST_WITH(fragmentation_is_exact, setup, teardown)
     /* 500 of 2000 */
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_PASS);
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "24.9999%", NULL), MT_GATE_FAIL);
-    device.reserved_peak.bytes = UINT64_C(1) << 50; /* one byte decides */
+    device.reserved_peak.bytes = device.reserved_peak.then.reserved = UINT64_C(1)
+                                                                      << 50; /* one byte decides */
     device.reserved_peak.then.allocated = (UINT64_C(3) << 48) - 1;
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_FAIL);
     device.reserved_peak.then.allocated++;
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_PASS);
+    device.reserved_peak.bytes = 2000;
+    device.reserved_peak.then = (struct mt_bytes){.allocated = 1500, .reserved = 2000};
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "24%", NULL), MT_GATE_FAIL);
+    assert_non_null(strstr(gates.results[0].verdict, "at the reserved peak 25.0% exceeds"));
+    assert_non_null(strstr(gates.results[0].verdict, " by 1.0 points (500 of 2,000 B unused)"));
+    device.allocated_peak.event = 1; /* with 99% of the reserved peak */
+    device.allocated_peak.then = (struct mt_bytes){.allocated = 1900, .reserved = 1980};
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "4%", NULL), MT_GATE_FAIL);
+    assert_non_null(strstr(gates.results[0].verdict, "at the allocated peak 4.0% exceeds"));
+    assert_non_null(strstr(gates.results[0].culprit, "most at the allocated peak: a.py:1"));
+    device.allocated_peak.then.reserved = 1979;
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_PASS);
     device.reserved_peak.bytes = 0;
     assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_NOT_EVALUATED);
