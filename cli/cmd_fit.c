@@ -207,7 +207,7 @@ static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
     mt_buf_printf(out, "    live at that point: %s of %s reserved",
                   mt_format_bytes(bytes[0], failure->alive.allocated),
                   mt_format_bytes(bytes[1], failure->alive.reserved));
-    mt_buf_add_text(out, failure->site_count ? ", most of it from\n" : "\n");
+    mt_buf_add_text(out, failure->site_count ? "; largest lines, all roles together\n" : "\n");
     for (uint32_t i = 0; i < failure->site_count; i++) {
         const struct mt_fit_site *site = &failure->sites[i];
         mt_buf_printf(out, "      %10s in %s block%s  ",
@@ -234,9 +234,9 @@ static void say_failure(struct mt_buf *out, uint64_t limit_bytes,
                   mt_format_count(event, failure->event),
                   mt_format_bytes(size, failure->size_bytes));
     mt_text_table_add_shortened(&line, failure->site, 60);
-    if (failure->phase) {
+    if (failure->where) {
         mt_buf_add_text(&line, ", in ");
-        mt_text_table_add_shortened(&line, failure->phase, 60);
+        mt_text_table_add_shortened(&line, failure->where, 60);
     }
     mt_text_table_add_note(out, 2, "%s", line.data ? line.data : "");
     mt_buf_release(&line);

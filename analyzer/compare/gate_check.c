@@ -437,8 +437,8 @@ static void say_failing_request(struct mt_gate_work *work, struct mt_gate_result
     if (failure->known)
         result->culprit = mt_arena_printf(
             &work->gates->arena, "the first request that does not fit: %.200s%s%.200s",
-            failure->site ? failure->site : "no stack", failure->phase ? ", in " : "",
-            failure->phase ? failure->phase : "");
+            failure->site ? failure->site : "no stack", failure->where ? ", in " : "",
+            failure->where ? failure->where : "");
 }
 
 static void judge_fit(struct mt_gate_work *work, struct mt_gate_result *result,

@@ -96,18 +96,6 @@ static double share(int64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-/* "in step#1/forward" or "". */
-static const char *where(struct mt_gate_work *work, int32_t phase)
-{
-    const struct mt_report *report = work->check->report;
-
-    while (phase != MT_NO_PHASE && report->phases[phase].is_plumbing)
-        phase = report->phases[phase].parent;
-    return phase == MT_NO_PHASE ? ""
-                                : mt_arena_printf(&work->gates->arena, ", in %s",
-                                                  shorten(work, report->phases[phase].path));
-}
-
 static const struct mt_peak *peak_of(const struct mt_device_report *device,
                                      enum mt_gate_metric metric)
 {
@@ -131,7 +119,11 @@ static const char *place_of(struct mt_gate_work *work, const struct mt_gate_resu
 
     if (result->rule->kind == MT_GATE_GROWTH || result->rule->kind == MT_GATE_FITS || !peak)
         return "";
-    return where(work, peak->phase);
+    const char *where =
+        mt_phase_where(&work->gates->arena, work->check->report->phases, peak->phase, peak->step);
+    return peak->phase == MT_NO_PHASE
+               ? ""
+               : mt_arena_printf(&work->gates->arena, ", in %s", shorten(work, where));
 }
 
 /* "exceeds 10.0 GiB by 9.32 GiB (20,749,221,888 > 10,737,418,240 B)" */
@@ -356,14 +348,30 @@ static const char *holders_of_reserved(struct mt_gate_work *work,
                                                        : 0));
 }
 
+/* A site has a row for each role. Bases of older versions have one row, so the sums are compared.
+ */
 static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struct mt_site_use *use)
 {
+    uint64_t bytes = 0;
+
     for (uint32_t i = 0; i < base->site_count; i++)
         if (strcmp(base->sites[i].site, use->site) == 0 &&
             strcmp(base->sites[i].phase, use->phase) == 0)
-            return base->sites[i].bytes;
+            bytes += base->sites[i].bytes;
     /* a base with more sites than it lists: the others are at most as large as the last */
-    return base->all_sites || !base->site_count ? 0 : base->sites[base->site_count - 1].bytes;
+    return bytes || base->all_sites || !base->site_count ? bytes
+                                                         : base->sites[base->site_count - 1].bytes;
+}
+
+static uint64_t bytes_of_site(const struct mt_device_report *device, const struct mt_site_use *use)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < device->peak_site_count; i++)
+        if (strcmp(device->peak_sites[i].site, use->site) == 0 &&
+            strcmp(device->peak_sites[i].phase, use->phase) == 0)
+            bytes += device->peak_sites[i].bytes;
+    return bytes;
 }
 
 /* Sites that hold more at the allocated peak than in the base; NULL = none. */
@@ -375,7 +383,7 @@ static const char *growers(struct mt_gate_work *work, const struct mt_device_rep
 
     for (uint32_t i = 0; base && i < device->peak_site_count; i++) {
         const struct mt_site_use *use = &device->peak_sites[i];
-        int64_t more = (int64_t)(use->bytes - base_bytes_of(base, use));
+        int64_t more = (int64_t)(bytes_of_site(device, use) - base_bytes_of(base, use));
 
         if (more > most_bytes) {
             most_bytes = more;

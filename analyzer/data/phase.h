@@ -49,4 +49,14 @@ static inline uint64_t mt_phase_last_event_before(const struct mt_phase *phase)
     return has_event || !phase->begin_event ? phase->begin_event : phase->begin_event - 1;
 }
 
+/* Returns the innermost range that is not one of the framework's; `phase` if there is none. */
+static inline int32_t mt_phase_named(const struct mt_phase *phases, int32_t phase)
+{
+    int32_t at = phase;
+
+    while (at != MT_NO_PHASE && phases[at].is_plumbing)
+        at = phases[at].parent;
+    return at == MT_NO_PHASE ? phase : at;
+}
+
 #endif

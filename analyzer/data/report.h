@@ -91,7 +91,7 @@ struct mt_peak {
     struct mt_bytes then; /* all four at that instant */
 };
 
-/* Sum over holdings with the same site (site.h) and the same name of the phase of allocation. */
+/* Sum over holdings with the same site (site.h), name of the phase of allocation, and role. */
 struct mt_site_use {
     const char *site;  /* "forward train.py:47", or a placeholder if there is no stack: "autograd
                           engine (no Python stack)" */
@@ -128,8 +128,8 @@ struct mt_instant {
     struct mt_bytes bytes;
     struct mt_holding *holdings;
     uint32_t holding_count;
-    /* For peaks and OOMs, else NULL: the holders, largest first, finer than peak_sites (also by
-     * role); sums to allocated. */
+    /* For peaks and OOMs, else NULL: the holders, largest first: the first of peak_sites; sums to
+     * allocated. */
     struct mt_contribution *holders;
     uint32_t holder_count;
 };

@@ -260,6 +260,18 @@ bool mt_knows_reserved(const struct mt_report *report)
     return report->what_if || (report->has_segments && mt_has_allocator(report));
 }
 
+const char *mt_phase_where(struct mt_arena *arena, const struct mt_phase *phases, int32_t phase,
+                           int64_t step)
+{
+    phase = mt_phase_named(phases, phase);
+    const struct mt_phase *named = phase == MT_NO_PHASE ? NULL : &phases[phase];
+
+    if (step == MT_NO_STEP)
+        return named && named->name ? named->name : "outside any phase";
+    return mt_arena_printf(arena, "step %lld, %.480s", (long long)step,
+                           !named || named->is_step ? "between phases" : named->name);
+}
+
 double mt_unused_share(const struct mt_bytes *then)
 {
     return then->reserved ? 1 - (double)then->allocated / (double)then->reserved : 0;

@@ -74,6 +74,11 @@ bool mt_lacks_history(const struct mt_report *report, const struct mt_device_rep
  * default of PyTorch 2.0): it shows live blocks at an instant. Its peaks are unknown. */
 bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device);
 
+/* The words for a place: "step 1, backward", "step 1, between phases", "forward", "outside any
+ * phase". Ranges of the framework have the name of the range around them. */
+const char *mt_phase_where(struct mt_arena *arena, const struct mt_phase *phases, int32_t phase,
+                           int64_t step);
+
 /* Among the ways at index `first` and later, the one that gets past the request with the smallest
  * limit, or NULL. Way 0 is the run's own, and comes first among equals. */
 const struct mt_oom_way *mt_best_oom_way(const struct mt_oom_answer *answer, uint32_t first);

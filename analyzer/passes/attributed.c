@@ -32,20 +32,10 @@ void mt_attribution_release(struct mt_attribution *attribution)
     mt_site_table_release(&attribution->sites);
 }
 
-/* The range that a person would name: not one of the framework, if possible. */
-static int32_t named_phase(const struct mt_attribution *attribution, int32_t phase)
-{
-    int32_t at = phase;
-
-    while (at != MT_NO_PHASE && attribution->phases->phases[at].is_plumbing)
-        at = attribution->phases->phases[at].parent;
-    return at == MT_NO_PHASE ? phase : at;
-}
-
 struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
                                       const struct mt_holding *holding)
 {
-    int32_t phase = named_phase(attribution, holding->phase);
+    int32_t phase = mt_phase_named(attribution->phases->phases, holding->phase);
     uint32_t stack = mt_stack_of_site(holding->tie, holding->tied, holding->stack);
     struct mt_attributed row = {.site = mt_site_table_at(&attribution->sites, stack),
                                 .stack = holding->stack,
@@ -194,27 +184,6 @@ static size_t merge(struct mt_attributed *rows, size_t count,
     return kept;
 }
 
-/* Rows of a site and phase now differ only in role: the largest row determines it. */
-static size_t merge_roles(struct mt_attributed *rows, size_t count)
-{
-    size_t kept = 0;
-    int64_t most = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        if (kept && attributed_by_place(&rows[kept - 1], &rows[i]) == 0) {
-            if (rows[i].bytes > most) {
-                most = rows[i].bytes;
-                rows[kept - 1].role = rows[i].role;
-            }
-            mt_attributed_absorb(&rows[kept - 1], &rows[i]);
-        } else {
-            most = rows[i].bytes;
-            rows[kept++] = rows[i];
-        }
-    }
-    return kept;
-}
-
 void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
                         struct mt_site_use **sites, uint32_t *count)
 {
@@ -223,7 +192,7 @@ void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snap
 
     for (size_t i = 0; i < rows_count; i++)
         rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
-    rows_count = merge_roles(rows, merge(rows, rows_count, mt_attributed_by_source));
+    rows_count = merge(rows, rows_count, mt_attributed_by_source);
     qsort(rows, rows_count, sizeof *rows, mt_attributed_by_size);
     *sites = mt_arena_array(attribution->arena, rows_count + 1, sizeof **sites);
     for (size_t i = 0; i < rows_count; i++) {

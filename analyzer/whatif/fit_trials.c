@@ -11,6 +11,7 @@
 #include "phases.h"
 #include "process_memory.h"
 #include "replay.h"
+#include "report_query.h"
 #include "site.h"
 #include "sorted.h"
 #include "util.h"
@@ -171,8 +172,11 @@ static void tell(struct witness *witness, const struct mt_event *event,
     failure->site = mt_site_label(witness->arena, witness->symbols, event->stack,
                                   is_in_backward(witness, event));
     if (phase != MT_NO_PHASE) {
-        const char *path = witness->phases.phases[phase].path;
-        failure->phase = mt_arena_text(witness->arena, path, strlen(path));
+        const struct mt_phase *in = &witness->phases.phases[phase];
+        mt_phases_finish(&witness->phases, event->t_ns, event->seq); /* finds the steps */
+        const char *where = mt_phase_where(witness->arena, witness->phases.phases, phase, in->step);
+        failure->phase = mt_arena_text(witness->arena, in->path, strlen(in->path));
+        failure->where = mt_arena_text(witness->arena, where, strlen(where));
     }
     name_holders(witness);
 }

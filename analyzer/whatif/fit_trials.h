@@ -74,7 +74,7 @@ struct mt_fit_failure {
     bool known;
     uint64_t event, size_bytes; /* as requested */
     const char *site;
-    const char *phase;                      /* path, NULL = none */
+    const char *phase, *where;              /* path, and its words; NULL = none */
     struct mt_bytes alive;                  /* right after emptying the cache did not suffice */
     struct mt_fit_site sites[MT_FIT_SITES]; /* that hold most of it, largest first */
     uint32_t site_count;

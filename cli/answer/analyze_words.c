@@ -8,16 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the innermost range that is not one of the framework's; `phase` if there is none. */
-static int32_t named_phase(const struct mt_report *report, int32_t phase)
-{
-    int32_t at = phase;
-
-    while (at != MT_NO_PHASE && report->phases[at].is_plumbing)
-        at = report->phases[at].parent;
-    return at == MT_NO_PHASE ? phase : at;
-}
-
 const char *mt_reporter_format(const struct mt_reporter *reporter, const char *format, ...)
 {
     char text[512];
@@ -31,17 +21,7 @@ const char *mt_reporter_format(const struct mt_reporter *reporter, const char *f
 
 const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase, int64_t step)
 {
-    const char *where;
-
-    phase = named_phase(reporter->report, phase);
-    const struct mt_phase *named = phase == MT_NO_PHASE ? NULL : &reporter->report->phases[phase];
-    if (step == MT_NO_STEP)
-        where = named ? named->name : NULL;
-    else if (!named || named->is_step)
-        where = mt_reporter_format(reporter, "step %lld, between phases", (long long)step);
-    else
-        where = mt_reporter_format(reporter, "step %lld, %s", (long long)step, named->name);
-    return where ? where : "outside any phase";
+    return mt_phase_where(reporter->arena, reporter->report->phases, phase, step);
 }
 
 const char *mt_reporter_in(const struct mt_reporter *reporter, int32_t phase, int64_t step)

@@ -251,12 +251,12 @@ static void add_sites(struct page *page, const struct mt_report *report,
                   "%u)</summary>\n\n",
                   mt_is_one_instant(report, device) ? "in the snapshot" : "at the allocated peak",
                   device->device, shown, device->peak_site_count);
-    mt_table_begin(&table, "#bytes|#blocks|~site|phase");
+    mt_table_begin(&table, "#bytes|#blocks|role|~site|phase");
     for (uint32_t i = 0; i < shown; i++) {
         const struct mt_site_use *use = &device->peak_sites[i];
 
-        MT_CELLS(&table, MT_BYTES(use->bytes), MT_COUNT(use->blocks), MT_SITE(use->site),
-                 MT_TEXT(use->phase));
+        MT_CELLS(&table, MT_BYTES(use->bytes), MT_COUNT(use->blocks),
+                 MT_TEXT(mt_role_name(use->role)), MT_SITE(use->site), MT_TEXT(use->phase));
     }
     add_table(page, &table);
     say_omitted(page);

@@ -59,7 +59,7 @@ static void check_holders(const struct mt_instant *peak, const struct mt_answer 
     assert_int_equal(told, answer->told_count);
 }
 
-/* The same without roles: "peak_sites". */
+/* The same by site and phase: "peak_sites". */
 static void check_sites(const struct mt_device_report *whole, const struct mt_answer *answer)
 {
     for (uint32_t i = 0; i < whole->peak_site_count; i++) {
