@@ -210,9 +210,8 @@ static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
     mt_buf_add_text(out, failure->site_count ? "; largest lines, all roles together\n" : "\n");
     for (uint32_t i = 0; i < failure->site_count; i++) {
         const struct mt_fit_site *site = &failure->sites[i];
-        mt_buf_printf(out, "      %10s in %s block%s  ",
-                      mt_format_bytes(bytes[0], site->block_bytes),
-                      mt_format_count(count, site->blocks), site->blocks == 1 ? "" : "s");
+        mt_buf_printf(out, "      %10s in %s  ", mt_format_bytes(bytes[0], site->block_bytes),
+                      mt_format_counted(count, site->blocks, "block"));
         mt_text_table_add_shortened(out, site->label, 60);
         mt_buf_add_char(out, '\n');
     }
@@ -304,9 +303,9 @@ static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
     else
         mt_text_table_add_note(
             out, 2,
-            "addresses decided %s times between equal free blocks: other addresses may "
+            "addresses decided %s between equal free blocks: other addresses may "
             "give another limit",
-            mt_format_count(text[0], result->address_ties));
+            mt_format_counted(text[0], result->address_ties, "time"));
 }
 
 static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
@@ -331,9 +330,9 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
     if (result->lost_segments)
         mt_text_table_add_note(
             out, 2,
-            "%s segments were in private pools that the trace does not name: they count as "
-            "part of the default pool, so the limit may be too small",
-            mt_format_count(text, result->lost_segments));
+            "%s came from private pools that the trace does not name, and counted as part of the "
+            "default pool, so the limit may be too small",
+            mt_format_counted(text, result->lost_segments, "segment"));
     if (result->policy_doubt)
         mt_text_table_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }

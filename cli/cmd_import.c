@@ -131,7 +131,8 @@ static void add_text(const struct written *written, const char *path, struct mt_
 {
     char events[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "%s: %s events, %s bytes, ", path, mt_format_count(events, written->events),
+    mt_buf_printf(out, "%s: %s, %s bytes, ", path,
+                  mt_format_counted(events, written->events, "event"),
                   mt_format_count(bytes, written->bytes));
     mt_buf_add_decimal(out, written->events ? (double)written->bytes / (double)written->events : 0,
                        2);
@@ -275,8 +276,7 @@ static void note_cut_frames(struct mt_source *source, struct mt_buf *missing)
     mt_buf_add_text(missing, before);
     if (missing->length && missing->data[missing->length - 1] != '\n')
         mt_buf_add_char(missing, '\n');
-    mt_buf_printf(missing, "%s frame%s of deep stacks", mt_format_count(digits, count),
-                  count == 1 ? "" : "s");
+    mt_buf_printf(missing, "%s of deep stacks", mt_format_counted(digits, count, "frame"));
     source->header.not_recorded = missing->data;
 }
 

@@ -223,8 +223,7 @@ static void add_number(struct mt_buf *out, uint64_t count, const char *what, con
 {
     char digits[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "%s %s%s%s", mt_format_count(digits, count), what, count == 1 ? "" : "s",
-                  after);
+    mt_buf_printf(out, "%s%s", mt_format_counted(digits, count, what), after);
 }
 
 static void add_symbols(struct mt_buf *out, const struct mt_symbols *symbols)
@@ -319,8 +318,8 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
         if (source->header.ring_left_out) {
             char digits[MT_UNITS_TEXT];
             mt_info_add_label(out, "");
-            mt_buf_printf(out, "record --ring left out %s earlier events\n",
-                          mt_format_count(digits, source->header.ring_left_out));
+            mt_buf_printf(out, "record --ring left out %s\n",
+                          mt_format_counted(digits, source->header.ring_left_out, "earlier event"));
         }
         first = false;
     }

@@ -176,7 +176,8 @@ static void add_answer(struct mt_buf *out, const struct lines_answer *answer,
 
     if (answer->table->device_count > 1)
         mt_buf_printf(&line, "Device %u: ", device->device);
-    mt_buf_printf(&line, "%s allocations, %s in total", mt_format_count(count, device->allocations),
+    mt_buf_printf(&line, "%s, %s in total",
+                  mt_format_counted(count, device->allocations, "allocation"),
                   mt_format_bytes(bytes, device->allocated_bytes));
     if (most)
         mt_buf_printf(&line, "; active memory is highest, %s, in %s",

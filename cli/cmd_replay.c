@@ -195,8 +195,8 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
         mt_text_table_add_note(out, 2, "counters that are exact: %s", covered.data);
     mt_text_table_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
     if (verify->events_missing)
-        mt_text_table_add_note(out, 2, "the recording lacks at least %s events",
-                               mt_format_count(n[0], verify->events_missing));
+        mt_text_table_add_note(out, 2, "the recording lacks at least %s",
+                               mt_format_counted(n[0], verify->events_missing, "event"));
     if (verify->first_difference[0])
         mt_text_table_add_note(out, 2, "first difference: %s", verify->first_difference);
     mt_buf_release(&line);
@@ -210,9 +210,9 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
     if (result->pools_inferred)
         mt_text_table_add_note(
             out, 2,
-            "pools_inferred: %s segments were assigned to a private pool that the trace "
-            "does not name; without this, the replay would differ earlier",
-            mt_format_count(n, result->pools_inferred));
+            "pools_inferred: %s got a private pool that the trace does not name; without this, the "
+            "replay would differ earlier",
+            mt_format_counted(n, result->pools_inferred, "segment"));
 }
 
 /* The lowest address is the usual rule, so it is not printed. */
@@ -239,9 +239,9 @@ static void say_restores(struct mt_buf *out, const struct mt_restore_share *shar
         mt_text_table_add_note(
             out, 2,
             "restores: %s (CUDA graph trees put earlier blocks back into an empty private "
-            "pool), with %s blocks and %s gaps between them",
-            mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
-            mt_format_count(n[2], share->gaps));
+            "pool), with %s and %s between them",
+            mt_format_count(n[0], share->restores), mt_format_counted(n[1], share->blocks, "block"),
+            mt_format_counted(n[2], share->gaps, "gap"));
     for (unsigned i = 0; i < MT_RESTORE_DOUBTS; i++)
         if (mt_restore_doubt(share, i, text))
             mt_text_table_add_note(out, 2, "%s", text);
@@ -305,17 +305,16 @@ static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char n[2][MT_UNITS_TEXT];
 
-    mt_format_count(n[0], result->address_ties);
+    mt_format_counted(n[0], result->address_ties, "time");
     if (result->recorded_addresses)
         mt_text_table_add_note(
             out, 2,
             "segments have their recorded addresses until the simulation creates one at another "
-            "time; after that, addresses decided %s times between equal free blocks",
+            "time; after that, addresses decided %s between equal free blocks",
             n[0]);
     else
         mt_text_table_add_note(
-            out, 2, "addresses are simulated; they decided %s times between equal free blocks",
-            n[0]);
+            out, 2, "addresses are simulated; they decided %s between equal free blocks", n[0]);
     say_orders(out, result);
 }
 
@@ -335,18 +334,19 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
     if (result->ooms_not_asked)
         mt_text_table_add_note(
             out, 2,
-            "no limit was given, so %s requests that failed in the run were not repeated; "
-            "to repeat them, add --limit BYTES",
-            mt_format_count(n, result->ooms_not_asked));
+            "no limit was given, so %s of the run that failed %s not repeated; to repeat such "
+            "requests, add --limit BYTES",
+            mt_format_counted(n, result->ooms_not_asked, "request"),
+            result->ooms_not_asked == 1 ? "was" : "were");
     if (result->failed_requests)
         mt_text_table_add_note(
             out, 2,
-            "%s recorded allocations failed: the program would have stopped at the first "
-            "one, so later figures are not those of a real run",
-            mt_format_count(n, result->failed_requests));
+            "%s failed: the program would have stopped at the first one, so later figures are not "
+            "those of a real run",
+            mt_format_counted(n, result->failed_requests, "recorded allocation"));
     if (result->orphan_frees)
-        mt_text_table_add_note(out, 2, "ignored %s frees of addresses that were not allocated",
-                               mt_format_count(n, result->orphan_frees));
+        mt_text_table_add_note(out, 2, "ignored %s of addresses that were not allocated",
+                               mt_format_counted(n, result->orphan_frees, "free"));
     if (result->policy_doubt)
         mt_text_table_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }

@@ -363,17 +363,6 @@ static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struc
                                                          : base->sites[base->site_count - 1].bytes;
 }
 
-static uint64_t bytes_of_site(const struct mt_device_report *device, const struct mt_site_use *use)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < device->peak_site_count; i++)
-        if (strcmp(device->peak_sites[i].site, use->site) == 0 &&
-            strcmp(device->peak_sites[i].phase, use->phase) == 0)
-            bytes += device->peak_sites[i].bytes;
-    return bytes;
-}
-
 /* Sites that hold more at the allocated peak than in the base; NULL = none. */
 static const char *growers(struct mt_gate_work *work, const struct mt_device_report *device)
 {
@@ -383,7 +372,12 @@ static const char *growers(struct mt_gate_work *work, const struct mt_device_rep
 
     for (uint32_t i = 0; base && i < device->peak_site_count; i++) {
         const struct mt_site_use *use = &device->peak_sites[i];
-        int64_t more = (int64_t)(bytes_of_site(device, use) - base_bytes_of(base, use));
+        int64_t more = -(int64_t)base_bytes_of(base, use);
+
+        for (uint32_t j = 0; j < device->peak_site_count; j++)
+            if (strcmp(device->peak_sites[j].site, use->site) == 0 &&
+                strcmp(device->peak_sites[j].phase, use->phase) == 0)
+                more += (int64_t)device->peak_sites[j].bytes;
 
         if (more > most_bytes) {
             most_bytes = more;

@@ -435,8 +435,8 @@ static const char *communicator_text(struct mt_arena *arena, const struct mt_dri
 
     if (!told || !told->ranks)
         return text;
-    return mt_arena_printf(arena, "%s with %s rank%s", text, mt_format_count(ranks, told->ranks),
-                           told->ranks == 1 ? "" : "s");
+    return mt_arena_printf(arena, "%s with %s", text,
+                           mt_format_counted(ranks, told->ranks, "rank"));
 }
 
 const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,

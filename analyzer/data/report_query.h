@@ -97,11 +97,9 @@ bool mt_knows_reserved(const struct mt_report *report);
 /* The share of reserved memory that was unused at an instant: its fragmentation. */
 double mt_unused_share(const struct mt_bytes *then);
 
-/* The peak at which fragmentation shows what the device lacks: the reserved peak; the allocated
- * peak if 99% of the reserved peak was reserved then. Segments that are added later when the step
- * holds less do not make the memory that is free at that moment a loss. */
+/* The peak at which unused memory is a loss, and its name: the allocated peak if 99% of the reserved
+ * peak was reserved then, else the reserved peak. */
 const struct mt_peak *mt_fragmentation_peak(const struct mt_device_report *device);
-/* "allocated peak" or "reserved peak". */
 const char *mt_fragmentation_instant(const struct mt_device_report *device);
 
 /* Whether device `a` is shown before `b`: first those on which the run ended, then by reserved

@@ -125,8 +125,8 @@ static enum mt_status find_loss_peak(struct mt_finding_search *search)
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: the loss and its backward pass, %s",
         mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak), label);
-    evidence[0] = mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], blocks),
-                                  blocks == 1 ? "" : "s", mt_format_bytes(n[1], most));
+    evidence[0] = mt_arena_printf(arena, "%s of up to %s", mt_format_counted(n[0], blocks, "block"),
+                                  mt_format_bytes(n[1], most));
     mt_finding_publish(search, &finding);
     return MT_OK;
 }
@@ -289,10 +289,11 @@ const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols
     const char *part = modules ? part_to_checkpoint(arena, modules) : NULL;
     if (!part)
         return mt_arena_printf(arena, "%s; or a smaller batch", offload);
-    return mt_arena_printf(arena,
-                           "torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=False) "
-                           "around %s; or %s",
-                           part, offload);
+    return mt_arena_printf(
+        arena,
+        "torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=False) "
+        "around %s; or %s",
+        part, offload);
 }
 
 enum {
@@ -349,13 +350,12 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
     char n[3][MT_UNITS_TEXT];
 
     if (!mt_report_has_times(search->analysis->report))
-        return mt_arena_printf(
-            arena, "%s in %s block%s from %s", mt_format_bytes(n[0], line->bytes),
-            mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s", label);
-    return mt_arena_printf(arena,
-                           "%s in %s block%s from %s, the oldest allocated %s before the peak",
-                           mt_format_bytes(n[0], line->bytes), mt_format_count(n[1], line->blocks),
-                           line->blocks == 1 ? "" : "s", label, mt_format_duration(n[2], age_ns));
+        return mt_arena_printf(arena, "%s in %s from %s", mt_format_bytes(n[0], line->bytes),
+                               mt_format_counted(n[1], line->blocks, "block"), label);
+    return mt_arena_printf(arena, "%s in %s from %s, the oldest allocated %s before the peak",
+                           mt_format_bytes(n[0], line->bytes),
+                           mt_format_counted(n[1], line->blocks, "block"), label,
+                           mt_format_duration(n[2], age_ns));
 }
 
 /* PyTorch's names the modules (finding.h). */
@@ -559,10 +559,10 @@ static enum mt_status find_attention_matrices(struct mt_finding_search *search)
         mt_arena_printf(arena, "%s (%s) of the peak: matrices that attention stores, in %s",
                         mt_format_bytes(n[0], finding.bytes),
                         mt_format_percent(n[1], (double)finding.bytes / (double)peak), label);
-    evidence[0] = mt_arena_printf(
-        arena, "%s softmax result%s of up to %s; scores and masks of that size are not counted",
-        mt_format_count(n[0], blocks), blocks == 1 ? "" : "s",
-        mt_format_bytes(n[1], largest_block_bytes));
+    evidence[0] =
+        mt_arena_printf(arena, "%s of up to %s; scores and masks of that size are not counted",
+                        mt_format_counted(n[0], blocks, "softmax result"),
+                        mt_format_bytes(n[1], largest_block_bytes));
     mt_finding_publish(search, &finding);
     return MT_OK;
 }

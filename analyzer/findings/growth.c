@@ -308,10 +308,10 @@ static const char *tell_replaced(const struct look *look, const struct line *lin
 
     return mt_arena_printf(
         look->arena,
-        "%s per step from %s: each step replaces %s block%s with longer copies, %s after step "
+        "%s per step from %s: each step replaces %s with longer copies, %s after step "
         "%lld, %s after step %lld",
         mt_format_change(n[0], (int64_t)(line->bytes / (look->end - look->begin))), label,
-        mt_format_count(n[1], line->is.blocks), line->is.blocks == 1 ? "" : "s",
+        mt_format_counted(n[1], line->is.blocks, "block"),
         mt_format_bytes(n[2], line->is.old_bytes), (long long)number_of(look, look->begin - 1),
         mt_format_bytes(n[3], line->is.new_bytes), (long long)number_of(look, look->end - 1));
 }
@@ -324,10 +324,10 @@ static const char *tell_line(const struct look *look, const struct line *line)
 
     if (line->is.new_bytes)
         return tell_replaced(look, line, label);
-    return mt_arena_printf(look->arena, "%s per step from %s: %s block%s from %s stack%s",
+    return mt_arena_printf(look->arena, "%s per step from %s: %s from %s",
                            mt_format_change(n[0], (int64_t)(line->bytes / steps)), label,
-                           mt_format_count(n[1], line->is.blocks), line->is.blocks == 1 ? "" : "s",
-                           mt_format_count(n[2], line->is.stacks), line->is.stacks == 1 ? "" : "s");
+                           mt_format_counted(n[1], line->is.blocks, "block"),
+                           mt_format_counted(n[2], line->is.stacks, "stack"));
 }
 
 /* The largest need of a step when the last one begins, if all steps are like the earlier ones. */
@@ -380,12 +380,12 @@ static const char *forecast(const struct look *look)
     if (mt_mul_most_u64(steps, step_ns(look)) > UINT64_MAX / 2)
         return "at this rate, no run is long enough to fill the device";
     const char *duration = duration_text(look, steps);
-    return duration ? mt_arena_printf(
-                          look->arena,
-                          "at this rate, the %s of the %s fills up after at most %s more step%s%s",
-                          mt_format_bytes(n[0], capacity), is_limit ? "limit" : "device",
-                          mt_format_count(n[1], steps), steps == 1 ? "" : "s", duration)
-                    : NULL;
+    return duration
+               ? mt_arena_printf(look->arena,
+                                 "at this rate, the %s of the %s fills up after at most %s%s",
+                                 mt_format_bytes(n[0], capacity), is_limit ? "limit" : "device",
+                                 mt_format_counted(n[1], steps, "more step"), duration)
+               : NULL;
 }
 
 /* More than one value per step: the inputs of one backward pass. */

@@ -380,11 +380,10 @@ static void say(struct look *look)
         look->arena, "%s less at the peak if the results of %s are freed before the next step",
         mt_format_bytes(n[0], finding->bytes), label);
     evidence[0] = mt_arena_printf(look->arena,
-                                  "at the peak, %s in %s block%s of the previous step is still "
+                                  "at the peak, %s in %s of the previous step is still "
                                   "allocated; it is freed only after its replacement exists",
                                   mt_format_bytes(n[0], look->peak_bytes),
-                                  mt_format_count(n[1], look->peak_blocks),
-                                  look->peak_blocks == 1 ? "" : "s");
+                                  mt_format_counted(n[1], look->peak_blocks, "block"));
     evidence[1] = mt_arena_printf(
         look->arena,
         "replay with these blocks freed at the end of their step: %s allocated instead of %s",
@@ -509,8 +508,8 @@ static void say_earlier_results(struct mt_finding_search *search,
                         mt_format_bytes(n[0], look->bytes),
                         mt_format_percent(n[1], (double)look->bytes / (double)peak), label);
     evidence[0] =
-        mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], look->blocks),
-                        look->blocks == 1 ? "" : "s", mt_format_bytes(n[1], look->largest->bytes));
+        mt_arena_printf(arena, "%s of up to %s", mt_format_counted(n[0], look->blocks, "block"),
+                        mt_format_bytes(n[1], look->largest->bytes));
     mt_finding_publish(search, &finding);
 }
 

@@ -176,17 +176,16 @@ static void say(struct look *look, const struct line *line, const char *policy, 
     finding->bytes = before - peak_bytes;
     finding->saving = MT_SAVING_EXACT;
     finding->saves_bytes = finding->bytes;
-    finding->title =
-        mt_arena_printf(look->arena, "%s stays reserved because of %s block%s (%s) from %s",
-                        mt_format_bytes(n[0], finding->bytes), mt_format_count(n[1], line->blocks),
-                        line->blocks == 1 ? "" : "s", mt_format_bytes(n[2], line->bytes), label);
+    finding->title = mt_arena_printf(look->arena, "%s stays reserved because of %s (%s) from %s",
+                                     mt_format_bytes(n[0], finding->bytes),
+                                     mt_format_counted(n[1], line->blocks, "block"),
+                                     mt_format_bytes(n[2], line->bytes), label);
     evidence[0] = mt_arena_printf(
         look->arena, "%s reserved at the peak, %s of it free between live blocks",
         mt_format_bytes(n[0], before), mt_format_bytes(n[1], look->pins->stranded_bytes));
     evidence[1] = mt_arena_printf(
-        look->arena, "%s of that in the %s segment%s around %s",
-        mt_format_bytes(n[0], line->around_bytes), mt_format_count(n[1], line->segments),
-        line->segments == 1 ? "" : "s", line->blocks == 1 ? "it" : "them");
+        look->arena, "%s of that in the %s around %s", mt_format_bytes(n[0], line->around_bytes),
+        mt_format_counted(n[1], line->segments, "segment"), line->blocks == 1 ? "it" : "them");
     evidence[2] = mt_arena_printf(
         look->arena, "replay with a memory pool for that line: %s reserved at the peak",
         mt_format_bytes(n[0], peak_bytes));
@@ -461,9 +460,8 @@ static const char *title_of(const struct mt_finding_search *search, uint64_t flu
         instead = mt_arena_printf(arena, "; with %s: %s", best->setting->what,
                                   mt_format_count(n[1], best->flushes));
     return instead
-               ? mt_arena_printf(
-                     arena, "%s request%s needed a cache flush, which synchronizes the device%s",
-                     mt_format_count(n[0], flushes), flushes == 1 ? "" : "s", instead)
+               ? mt_arena_printf(arena, "%s needed a cache flush, which synchronizes the device%s",
+                                 mt_format_counted(n[0], flushes, "request"), instead)
                : NULL;
 }
 

@@ -144,12 +144,11 @@ static void say(struct mt_finding_search *search, const struct waiting_line *lin
 
     finding.title = mt_arena_printf(
         arena,
-        "%s of %s active was freed and waits for a stream; largest: %s in %s block%s (%s) "
+        "%s of %s active was freed and waits for a stream; largest: %s in %s (%s) "
         "from %s",
         mt_format_bytes(n[0], finding.bytes), mt_format_bytes(n[1], peak->then.active),
-        mt_format_bytes(n[2], line->bytes), mt_format_count(n[3], line->blocks),
-        line->blocks == 1 ? "" : "s", stream_of(arena, symbols, line->stream),
-        mt_site_label(arena, symbols, line->stack, false));
+        mt_format_bytes(n[2], line->bytes), mt_format_counted(n[3], line->blocks, "block"),
+        stream_of(arena, symbols, line->stream), mt_site_label(arena, symbols, line->stack, false));
     evidence[0] = "the recording does not name the stream that they wait for";
     mt_finding_publish(search, &finding);
 }

@@ -1,6 +1,7 @@
 #include "units.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util.h"
@@ -127,6 +128,14 @@ char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value)
         *at++ = digits[i];
     }
     *at = '\0';
+    return text;
+}
+
+char *mt_format_counted(char text[MT_UNITS_TEXT], uint64_t value, const char *noun)
+{
+    const size_t length = strlen(mt_format_count(text, value));
+
+    snprintf(text + length, MT_UNITS_TEXT - length, " %s%s", noun, value == 1 ? "" : "s");
     return text;
 }
 

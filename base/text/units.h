@@ -29,6 +29,8 @@ char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes);
 char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes);
 /* "20,749,221,888" */
 char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value);
+/* "1 block", "1,234 blocks". `noun` has at most 19 bytes and gets an s unless the count is 1. */
+char *mt_format_counted(char text[MT_UNITS_TEXT], uint64_t value, const char *noun);
 /* "66.6%", "<0.1%" for tiny positive ones, "0%". share: 0..1 and beyond. */
 char *mt_format_percent(char text[MT_UNITS_TEXT], double share);
 /* "4.63 s", "26.4 ms", "13 us" with a micro sign, "0 s". */

@@ -381,9 +381,8 @@ void mt_reporter_run(const struct mt_reporter *reporter)
                                  mt_format_count(n[2], refusals), refusals == 1 ? " was" : "s were")
         : !ooms && !retries
             ? ", no OOM, no retries"
-            : mt_reporter_format(reporter, ", %s OOM%s, %s retr%s", mt_format_count(n[0], ooms),
-                                 ooms == 1 ? "" : "s", mt_format_count(n[1], retries),
-                                 retries == 1 ? "y" : "ies"));
+            : mt_reporter_format(reporter, ", %s, %s retr%s", mt_format_counted(n[0], ooms, "OOM"),
+                                 mt_format_count(n[1], retries), retries == 1 ? "y" : "ies"));
 }
 
 void mt_reporter_one_instant(const struct mt_reporter *reporter)

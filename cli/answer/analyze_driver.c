@@ -189,10 +189,10 @@ static void report_failures(const struct mt_reporter *reporter,
 
     if (!driver->failures_in_all)
         return;
-    mt_reporter_line(reporter, 2,
-                     mt_reporter_format(reporter, "The driver refused %s request%s:",
-                                        mt_format_count(count, driver->failures_in_all),
-                                        driver->failures_in_all == 1 ? "" : "s"));
+    mt_reporter_line(
+        reporter, 2,
+        mt_reporter_format(reporter, "The driver refused %s:",
+                           mt_format_counted(count, driver->failures_in_all, "request")));
     for (uint32_t i = 0; i < driver->failure_count && i < MAX_FAILURES; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
         const char *in = mt_reporter_in_phase(reporter, failure->phase);

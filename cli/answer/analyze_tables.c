@@ -81,9 +81,12 @@ static void add_step(const struct mt_reporter *reporter, struct mt_table *table,
 
 static void add_dots(const struct mt_reporter *reporter, struct mt_table *table, uint32_t steps)
 {
+    char text[MT_UNITS_TEXT];
+
     MT_CELLS(table, MT_TEXT("…"));
     mt_table_skip(table, 6);
-    MT_CELLS(table, MT_TEXT(mt_reporter_format(reporter, "%u more steps", steps)));
+    MT_CELLS(table, MT_TEXT(mt_reporter_format(reporter, "%s",
+                                               mt_format_counted(text, steps, "more step"))));
 }
 
 /* Adds a line for the hidden steps before `end`. A single hidden step is printed itself, because it

@@ -163,8 +163,7 @@ void mt_reporter_title(const struct mt_reporter *reporter, size_t indent, const 
         mt_buf_printf(&line, "%s, ", report->options);
     if (report->what_if)
         mt_buf_printf(&line, "SIMULATED with %s, ", report->policy);
-    mt_buf_printf(&line, "%s memory event%s", mt_format_count(events, count),
-                  count == 1 ? "" : "s");
+    mt_buf_printf(&line, "%s", mt_format_counted(events, count, "memory event"));
     if (report->step_count)
         mt_buf_printf(&line, ", %lld step%s", (long long)report->step_count,
                       report->step_count == 1 ? "" : "s");

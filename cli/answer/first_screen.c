@@ -342,8 +342,7 @@ static void add_places(const struct mt_reporter *reporter, uint32_t most)
                                                       : mt_role_name(holder->role));
         if (*holder->phase)
             mt_buf_printf(&line, " of %s", mt_reporter_birth(reporter, holder, instant->step));
-        mt_buf_printf(&line, ", %s block%s, ", mt_format_count(count, (uint64_t)holder->blocks),
-                      holder->blocks == 1 ? "" : "s");
+        mt_buf_printf(&line, ", %s, ", mt_format_counted(count, (uint64_t)holder->blocks, "block"));
         mt_text_table_add_shortened(&line, holder->site,
                                     line.length + MIN_SITE < COLUMNS ? COLUMNS - line.length
                                                                      : MIN_SITE);
@@ -447,8 +446,9 @@ static const char *how_exact(const struct mt_reporter *reporter)
     char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT];
 
     if (reporter->report->integrity.events_dropped)
-        return mt_reporter_format(reporter, "NOT exact: at least %s events are missing",
-                                  mt_format_count(a, reporter->report->integrity.events_dropped));
+        return mt_reporter_format(
+            reporter, "NOT exact: at least %s missing",
+            mt_format_counted(a, reporter->report->integrity.events_dropped, "event"));
     if (reporter->report->what_if)
         return "simulated: the program did not run with these settings";
     if (mt_is_one_instant(reporter->report, reporter->device))
@@ -467,9 +467,10 @@ static const char *how_exact(const struct mt_reporter *reporter)
         return mt_reporter_format(
             reporter, "bytes exact (replay: all %s addresses%s)",
             mt_format_count(a, verify->allocations),
-            verify->segment_events ? mt_reporter_format(reporter, ", %s segment events",
-                                                        mt_format_count(b, verify->segment_events))
-                                   : "");
+            verify->segment_events
+                ? mt_reporter_format(reporter, ", %s",
+                                     mt_format_counted(b, verify->segment_events, "segment event"))
+                : "");
     return mt_reporter_format(reporter, "a replay gives %s of %s addresses",
                               mt_format_count(a, verify->addresses_exact),
                               mt_format_count(b, verify->allocations));

@@ -279,9 +279,9 @@ static void report_stack_row(const struct mt_reporter *reporter, const struct mt
     char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "%s (%s), %s block%s", mt_format_bytes(bytes, row->bytes),
+    mt_buf_printf(&line, "%s (%s), %s", mt_format_bytes(bytes, row->bytes),
                   mt_format_percent(share, (double)row->bytes / (double)instant->bytes.allocated),
-                  mt_format_count(blocks, row->blocks), row->blocks == 1 ? "" : "s");
+                  mt_format_counted(blocks, row->blocks, "block"));
     if (row->label) {
         mt_buf_printf(&line, ", %s",
                       row->several_roles ? "several roles" : mt_role_name(row->role));

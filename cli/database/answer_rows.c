@@ -234,8 +234,8 @@ static void add_omitted(struct mt_buf *out, const struct mt_answer_rows *rows, b
 {
     char count[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "%s%s more row%s: %s", is_counted ? "" : "at least ",
-                  mt_format_count(count, rows->omitted), rows->omitted == 1 ? "" : "s",
+    mt_buf_printf(out, "%s%s: %s", is_counted ? "" : "at least ",
+                  mt_format_counted(count, rows->omitted, "more row"),
                   rows->is_cut_by_bytes ? "--bytes BYTES" : "--rows N");
 }
 

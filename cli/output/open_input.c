@@ -163,8 +163,7 @@ const char *mt_missing_events_text(const struct mt_source *source, char text[MT_
     const uint64_t count = source->integrity.events_dropped;
     char digits[MT_UNITS_TEXT];
 
-    snprintf(text, MT_MISSING_TEXT, "at least %s event%s %s", mt_format_count(digits, count),
-             count == 1 ? "" : "s",
+    snprintf(text, MT_MISSING_TEXT, "at least %s %s", mt_format_counted(digits, count, "event"),
              mt_header_is_imported(&source->header)
                  ? count == 1 ? "is missing from the history" : "are missing from the history"
              : count == 1 ? "was dropped by the recorder"

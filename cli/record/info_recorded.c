@@ -306,10 +306,9 @@ static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
     mt_buf_add_printable(out, name, length);
     for (; length < 16; length++)
         mt_buf_add_char(out, ' ');
-    mt_buf_printf(
-        out, "  peak %9s  end %9s  %s allocation%s\n", mt_format_bytes(peak, heap->use.peak_bytes),
-        mt_format_bytes(live, heap->use.live_bytes), mt_format_count(count, heap->use.allocations),
-        heap->use.allocations == 1 ? "" : "s");
+    mt_buf_printf(out, "  peak %9s  end %9s  %s\n", mt_format_bytes(peak, heap->use.peak_bytes),
+                  mt_format_bytes(live, heap->use.live_bytes),
+                  mt_format_counted(count, heap->use.allocations, "allocation"));
 }
 
 static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)

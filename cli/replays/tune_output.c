@@ -154,11 +154,10 @@ static void add_ooms(struct mt_buf *out, const struct mt_tune_summary *summary)
 
     if (!summary->run_ooms)
         return;
-    mt_buf_printf(
-        &text,
-        "%s request%s of the run failed; the figures are for the requests that succeeded. "
-        "'memtrace analyze' lists settings with which the last failed request succeeds.",
-        mt_format_count(count, summary->run_ooms), summary->run_ooms == 1 ? "" : "s");
+    mt_buf_printf(&text,
+                  "%s of the run failed; the figures are for the requests that succeeded. "
+                  "'memtrace analyze' lists settings with which the last failed request succeeds.",
+                  mt_format_counted(count, summary->run_ooms, "request"));
     add_paragraph(out, &text);
 }
 
@@ -170,9 +169,9 @@ static void add_orders(struct mt_buf *out, const struct mt_tune_row *best)
     if (!best->serves || !best->reserved_high_bytes)
         return;
     mt_buf_printf(&note,
-                  "Addresses decided %s times between equal free blocks. Over %d orders of "
+                  "Addresses decided %s between equal free blocks. Over %d orders of "
                   "addresses, the best setting reserves at most %s.",
-                  mt_format_count(text, best->address_ties), MT_BASE_ORDERS,
+                  mt_format_counted(text, best->address_ties, "time"), MT_BASE_ORDERS,
                   mt_format_bytes(bytes, best->reserved_high_bytes));
     add_paragraph(out, &note);
 }

@@ -47,7 +47,8 @@ void mt_pool_option_add_shares(struct mt_buf *out, const char *policy,
     for (size_t i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
         mt_buf_add_text(out, "  pool ");
         mt_buf_add_printable(out, selector, length);
-        mt_buf_printf(out, ": %s requests, %s in total", mt_format_count(count, shares[i].requests),
+        mt_buf_printf(out, ": %s, %s in total",
+                      mt_format_counted(count, shares[i].requests, "request"),
                       mt_format_bytes(bytes, shares[i].requested_bytes));
         if (shares[i].private_requests)
             mt_buf_printf(out, "; %s more, %s, stay in a private pool of the run",

@@ -135,12 +135,13 @@ void mt_view_fill_stacks(struct mt_view *view)
     qsort(sums, count, sizeof *sums, by_sum);
     mt_buf_reset(&view->lines);
     for (uint32_t i = 0; i < count && i < MAX_STACKS; i++) {
-        mt_buf_printf(&view->lines, "%s, %s block%s\n", mt_format_bytes(bytes, sums[i].bytes),
-                      mt_format_count(blocks, sums[i].blocks), sums[i].blocks == 1 ? "" : "s");
+        mt_buf_printf(&view->lines, "%s, %s\n", mt_format_bytes(bytes, sums[i].bytes),
+                      mt_format_counted(blocks, sums[i].blocks, "block"));
         add_stack(&view->lines, &arena, view->report, &history->groups[sums[i].group]);
     }
     if (count > MAX_STACKS)
-        mt_buf_printf(&view->lines, "and %u more stacks\n", count - MAX_STACKS);
+        mt_buf_printf(&view->lines, "and %s\n",
+                      mt_format_counted(blocks, count - MAX_STACKS, "more stack"));
     mt_map_release(&of_stack);
     mt_arena_release(&arena);
 }

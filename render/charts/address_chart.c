@@ -121,18 +121,16 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
     if (place->segments > 1)
         again = mt_arena_printf(&layout->drawing->arena, ", %s segments in succession",
                                 mt_format_count(more, place->segments));
-    return mt_arena_printf(&layout->drawing->arena,
-                           "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s%s",
-                           place->is_expandable ? "expandable segment, at most" : "segment of",
-                           mt_format_bytes(size, place->bytes),
-                           mt_format_count(exact, place->bytes), (unsigned long long)place->base,
-                           created, again, end, mt_format_count(blocks, place->blocks),
-                           place->blocks == 1 ? "" : "s", occupancy(crowd, share),
-                           place->was_idle ? layout->address->has_steps
-                                                 ? "\nidle during the last step"
-                                                 : "\nempty at the end"
-                                           : "",
-                           is_private(layout, place) ? "\nin a private pool (CUDA graphs)" : "");
+    return mt_arena_printf(
+        &layout->drawing->arena, "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s, occupancy %s%s%s",
+        place->is_expandable ? "expandable segment, at most" : "segment of",
+        mt_format_bytes(size, place->bytes), mt_format_count(exact, place->bytes),
+        (unsigned long long)place->base, created, again, end,
+        mt_format_counted(blocks, place->blocks, "block"), occupancy(crowd, share),
+        place->was_idle
+            ? layout->address->has_steps ? "\nidle during the last step" : "\nempty at the end"
+            : "",
+        is_private(layout, place) ? "\nin a private pool (CUDA graphs)" : "");
 }
 
 static const char *title_of(const struct mt_address_layout *layout, const struct crowd *crowd)
@@ -143,9 +141,9 @@ static const char *title_of(const struct mt_address_layout *layout, const struct
     if (crowd->count == 1)
         return one_title(layout, crowd);
     return mt_arena_printf(
-        &layout->drawing->arena, "%s segments, %s (%s B)\n%s blocks, occupancy %s",
+        &layout->drawing->arena, "%s segments, %s (%s B)\n%s, occupancy %s",
         mt_format_count(count, crowd->count), mt_format_bytes(size, crowd->bytes),
-        mt_format_count(exact, crowd->bytes), mt_format_count(blocks, crowd->blocks),
+        mt_format_count(exact, crowd->bytes), mt_format_counted(blocks, crowd->blocks, "block"),
         occupancy(crowd, share));
 }
 
@@ -374,8 +372,8 @@ static const char *small_print(const struct mt_address_layout *layout)
     const char *homeless = "", *beside = "", *coarse = "";
 
     if (address->homeless_segments)
-        homeless = mt_arena_printf(&layout->drawing->arena, " · %s segments (%s) had no room here",
-                                   mt_format_count(count, address->homeless_segments),
+        homeless = mt_arena_printf(&layout->drawing->arena, " · %s (%s) had no room here",
+                                   mt_format_counted(count, address->homeless_segments, "segment"),
                                    mt_format_bytes(bytes, address->homeless_bytes));
     if (address->outside_bytes)
         beside = mt_arena_printf(&layout->drawing->arena, " · %s of blocks lie in no known segment",

@@ -139,11 +139,11 @@ static void draw_segment(const struct state *state, const struct segment *segmen
     const struct mt_address_range *place = segment->place;
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT], used[MT_UNITS_TEXT];
     const char *title = mt_arena_printf(
-        &state->layout->drawing->arena, "%s %s (%s B) at 0x%llx\n%s allocated in %s block%s",
+        &state->layout->drawing->arena, "%s %s (%s B) at 0x%llx\n%s allocated in %s",
         place->is_expandable ? "expandable segment," : "segment of",
         mt_format_bytes(size, place->bytes), mt_format_count(exact, place->bytes),
         (unsigned long long)place->base, mt_format_bytes(used, place->allocated_end),
-        mt_format_count(blocks, place->blocks), place->blocks == 1 ? "" : "s");
+        mt_format_counted(blocks, place->blocks, "block"));
 
     draw_range(state, segment->begin, segment->begin + (double)place->bytes, &paint, title,
                "segment");

@@ -113,12 +113,12 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
     mt_block_stack_outline(&stack);
     mt_draw_rect(side->drawing, x, stack.plot.y, width, stack.plot.height, &frame, NULL, "inset");
     draw_ring(&stack, side->blocks);
-    mt_format_count(count, set->end_event - set->begin_event + 1);
+    mt_format_counted(count, set->end_event - set->begin_event + 1, "event");
     note = mt_report_has_times(side->report)
-               ? mt_arena_printf(&side->drawing->arena, "%s events in %s", count,
+               ? mt_arena_printf(&side->drawing->arena, "%s in %s", count,
                                  mt_format_duration(span, set->bins[set->bin_count - 1].last_t_ns -
                                                               set->bins[0].t_ns))
-               : mt_arena_printf(&side->drawing->arena, "%s events", count);
+               : mt_arena_printf(&side->drawing->arena, "%s", count);
     mt_chart_frame_text(side->drawing, x, stack.plot.y + stack.plot.height + 16,
                         mt_text_fit(side->drawing, note, MT_SIZE_SMALL, MT_REGULAR, width, false),
                         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "inset-note");
@@ -223,9 +223,9 @@ static const char *facts_of(const struct layout *layout)
             &layout->drawing->arena, " · %s smaller ones (by bytes × %s) summed, at most %s",
             mt_format_count(count, stack->rest_count), stack->axis.by_event ? "events" : "time",
             mt_format_bytes(most, stack->rest_most));
-    return mt_arena_printf(&layout->drawing->arena,
-                           "%s blocks drawn one by one%s · %speak %s (%s B)",
-                           mt_format_count(drawn, stack->band_count), rest, kind_of_peak(layout),
+    return mt_arena_printf(&layout->drawing->arena, "%s drawn one by one%s · %speak %s (%s B)",
+                           mt_format_counted(drawn, stack->band_count, "block"), rest,
+                           kind_of_peak(layout),
                            mt_format_bytes(peak, layout->blocks->peak_allocated),
                            mt_format_count(exact, layout->blocks->peak_allocated));
 }

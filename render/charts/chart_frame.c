@@ -528,8 +528,7 @@ const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_re
 
     if (mt_report_has_times(report))
         return mt_arena_printf(&drawing->arena, "%s", mt_format_duration(text, length_ns));
-    return mt_arena_printf(&drawing->arena, "%s event%s", mt_format_count(text, events),
-                           events == 1 ? "" : "s");
+    return mt_arena_printf(&drawing->arena, "%s", mt_format_counted(text, events, "event"));
 }
 
 const char *mt_chart_frame_teardown(struct mt_drawing *drawing, const struct mt_report *report,

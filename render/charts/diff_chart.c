@@ -46,15 +46,14 @@ static inline const char *diff_exact(struct mt_drawing *drawing, const struct mt
 {
     char n[5][MT_UNITS_TEXT];
 
-    return mt_arena_printf(&drawing->arena, "%s B in %s block%s, then %s B in %s (%s%s B)",
-                           mt_format_count(n[0], row->a_bytes),
-                           mt_format_count(n[1], row->a_blocks), row->a_blocks == 1 ? "" : "s",
-                           mt_format_count(n[2], row->b_bytes),
-                           mt_format_count(n[3], row->b_blocks),
-                           row->b_bytes > row->a_bytes   ? "+"
-                           : row->b_bytes < row->a_bytes ? "\xE2\x88\x92"
-                                                         : "",
-                           mt_format_count(n[4], mt_diff_size(row)));
+    return mt_arena_printf(
+        &drawing->arena, "%s B in %s, then %s B in %s (%s%s B)",
+        mt_format_count(n[0], row->a_bytes), mt_format_counted(n[1], row->a_blocks, "block"),
+        mt_format_count(n[2], row->b_bytes), mt_format_count(n[3], row->b_blocks),
+        row->b_bytes > row->a_bytes   ? "+"
+        : row->b_bytes < row->a_bytes ? "\xE2\x88\x92"
+                                      : "",
+        mt_format_count(n[4], mt_diff_size(row)));
 }
 
 /* Sites by their change, which is a bar to the left or right of a line. */
@@ -177,8 +176,8 @@ static void draw_rest(struct mt_drawing *drawing, const struct diff_layout *layo
                  layout->changed_sites - shown == 1 ? "" : "s", mt_format_change(change, sum));
     size_t length = strlen(text);
     if (same)
-        snprintf(text + length, sizeof text - length, "%s%s call site%s unchanged, not listed",
-                 length ? " \xC2\xB7 " : "", mt_format_count(n[1], same), same == 1 ? "" : "s");
+        snprintf(text + length, sizeof text - length, "%s%s unchanged, not listed",
+                 length ? " \xC2\xB7 " : "", mt_format_counted(n[1], same, "call site"));
     mt_chart_frame_text(drawing, layout->table_x, y,
                         mt_text_fit(drawing, text, 12.5, MT_REGULAR, layout->table_width, false),
                         12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "sites-rest");

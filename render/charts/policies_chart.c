@@ -432,8 +432,9 @@ static const char *requests_of(struct mt_drawing *drawing, const struct mt_polic
 
     if (table->starts_in_middle)
         return "starts in the middle: memory allocated before is taken as recorded";
-    return mt_arena_printf(&drawing->arena, "%s requests",
-                           mt_format_count(n, mt_policy_row_requests(&table->rows[0])));
+    return mt_arena_printf(
+        &drawing->arena, "%s",
+        mt_format_counted(n, mt_policy_row_requests(&table->rows[0]), "request"));
 }
 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_table *table)

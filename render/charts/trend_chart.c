@@ -218,7 +218,8 @@ static const char *verdict_note(struct mt_drawing *drawing, const struct mt_tren
         return mt_arena_printf(&drawing->arena, "%s kept per step",
                                mt_format_bytes(number, trend->growth->bytes_per_step));
     case MT_TREND_STEADY:
-        return mt_arena_printf(&drawing->arena, "%s steps", mt_format_count(number, trend->count));
+        return mt_arena_printf(&drawing->arena, "%s",
+                               mt_format_counted(number, trend->count, "step"));
     case MT_TREND_NOT_JUDGED:
         return trend->count < MT_GROWTH_MIN_STEPS ? "that needs 8 steps" : "too many blocks";
     case MT_TREND_TOO_SHORT: break;

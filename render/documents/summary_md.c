@@ -36,8 +36,10 @@ static void end_row(struct page *page)
 
 static void say_omitted(struct page *page)
 {
+    char count[MT_UNITS_TEXT];
+
     if (page->omitted)
-        mt_buf_printf(page->out, "\n%zu rows omitted\n", page->omitted);
+        mt_buf_printf(page->out, "\n%s omitted\n", mt_format_counted(count, page->omitted, "row"));
     page->omitted = 0;
 }
 

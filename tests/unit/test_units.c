@@ -77,6 +77,8 @@ TEST(counts)
     assert_string_equal(mt_format_count(text, 1000), "1,000");
     assert_string_equal(mt_format_count(text, UINT64_C(20749221888)), "20,749,221,888");
     assert_string_equal(mt_format_count(text, UINT64_MAX), "18,446,744,073,709,551,615");
+    assert_string_equal(mt_format_counted(text, 1, "recorded allocation"), "1 recorded allocation");
+    assert_string_equal(mt_format_counted(text, 1000, "free"), "1,000 frees");
 }
 
 TEST(percents)
