@@ -97,8 +97,8 @@ bool mt_knows_reserved(const struct mt_report *report);
 /* The share of reserved memory that was unused at an instant: its fragmentation. */
 double mt_unused_share(const struct mt_bytes *then);
 
-/* The peak at which unused memory is a loss, and its name: the allocated peak if 99% of the reserved
- * peak was reserved then, else the reserved peak. */
+/* The peak at which unused memory is a loss, and its name: the allocated peak if 99% of the
+ * reserved peak was reserved then, else the reserved peak. */
 const struct mt_peak *mt_fragmentation_peak(const struct mt_device_report *device);
 const char *mt_fragmentation_instant(const struct mt_device_report *device);
 

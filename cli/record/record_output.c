@@ -29,7 +29,7 @@ static void add_events(struct mt_buf *out, uint64_t count)
 {
     char digits[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "%s", mt_format_counted(digits, count, "event"));
+    mt_buf_add_text(out, mt_format_counted(digits, count, "event"));
 }
 
 /* "6.95 GiB (PyTorch: 5.90 GiB requested, 6.45 GiB reserved)" */
