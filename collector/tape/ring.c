@@ -86,7 +86,7 @@ static enum mt_status copy_event(struct mt_ring_copy *copy, const struct mt_even
     if (!copy->begun && is_initial)
         return leave_out(copy, event, error);
     if (!copy->begun && event->t_ns > copy->from_t_ns)
-        status = begin(copy, copy->held.kind ? copy->held.t_ns : event->t_ns, error);
+        status = begin(copy, copy->held.kind ? copy->held.t_ns : copy->covers_t_ns, error);
     if (status != MT_OK)
         return status;
     if (copy->begun)

@@ -33,8 +33,9 @@ bool mt_ring_is_part(const char *path, int fd, uint64_t recording_id, bool had_t
  * trace. */
 bool mt_ring_make_way(const char *trace, bool had_tape);
 
-/* Copies parts to a trace. It begins with the last event at or before `from_t_ns`; earlier ones
- * only change what is alive then. Zeroed memory and these members: */
+/* Copies parts to a trace. It begins with the last event at or before `from_t_ns`, or with the
+ * state before the first part if there is none; earlier events only change what is alive then.
+ * Zeroed memory and these members: */
 struct mt_ring_copy {
     struct mt_writer *writer;
     struct mt_alive_state *alive;

@@ -38,6 +38,15 @@ static void open_cut(struct cut *cut, const struct mt_source *source)
                      MT_OK);
 }
 
+/* Opens a cut that begins at this time. */
+static struct mt_ring_copy copy_to(struct cut *cut, const struct mt_source *source,
+                                   uint64_t from_t_ns)
+{
+    open_cut(cut, source);
+    return (struct mt_ring_copy){
+        .writer = cut->writer, .alive = cut->alive, .from_t_ns = from_t_ns};
+}
+
 static void close_cut(struct cut *cut)
 {
     mt_writer_free(cut->writer);
@@ -260,14 +269,11 @@ static void check_cut(struct mt_source *source, const struct mt_event *events, s
 {
     static struct mt_event kept_events[MOST];
     static struct slow whole, kept;
-    struct mt_ring_copy copy = {.from_t_ns = events[first].t_ns};
-    struct mt_error error = {0};
     struct cut cut;
+    struct mt_ring_copy copy = copy_to(&cut, source, events[first].t_ns);
+    struct mt_error error = {0};
     size_t kept_count, initial = 0, i;
 
-    open_cut(&cut, source);
-    copy.writer = cut.writer;
-    copy.alive = cut.alive;
     assert_int_equal(mt_source_rewind(source, &error), MT_OK);
     assert_int_equal(mt_ring_copy_source(&copy, source, true, &error), MT_OK);
     assert_int_equal(mt_ring_copy_end(&copy, 0, &error), MT_OK);
@@ -342,6 +348,25 @@ static struct mt_source *make_part(struct cut *cut, bool is_second)
     return source;
 }
 
+/* Without an event at or before the requested time, the trace begins with the older state of the
+ * part: it must not be shorter than requested. */
+TEST(state_of_a_part_is_as_old_as_the_part)
+{
+    static struct mt_event events[MOST];
+    struct cut part, cut;
+    struct mt_source *source = make_part(&part, true);
+    struct mt_ring_copy copy = copy_to(&cut, source, 78);
+    struct mt_error error = {0};
+
+    assert_int_equal(mt_ring_copy_source(&copy, source, true, &error), MT_OK);
+    assert_int_equal(read_cut(&cut, events), 3);
+    assert_int_equal(events[0].t_ns, 77);
+    assert_int_equal(copy.first_t_ns, 77);
+    mt_source_close(source);
+    close_cut(&cut);
+    close_cut(&part);
+}
+
 /* Whether the loss is kept as an event or was before the first one, it counts once. */
 TEST(losses_of_two_parts_count_once)
 {
@@ -350,14 +375,11 @@ TEST(losses_of_two_parts_count_once)
     for (uint64_t from_t_ns = 0; from_t_ns < 100; from_t_ns += 80) {
         struct cut first, second, cut;
         struct mt_source *one = make_part(&first, false), *two = make_part(&second, true);
-        struct mt_ring_copy copy = {.from_t_ns = from_t_ns};
+        struct mt_ring_copy copy = copy_to(&cut, two, from_t_ns);
         struct mt_error error = {0};
         uint64_t lost = 0;
         size_t count;
 
-        open_cut(&cut, two);
-        copy.writer = cut.writer;
-        copy.alive = cut.alive;
         assert_int_equal(mt_ring_copy_source(&copy, one, true, &error), MT_OK);
         assert_int_equal(mt_ring_copy_source(&copy, two, false, &error), MT_OK);
         assert_int_equal(mt_ring_copy_end(&copy, 0, &error), MT_OK);
