@@ -39,37 +39,40 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 static bool prints_stack;
 static const char *library, *no_library, *caller_library, *thread_name;
 static int sites_fd = -1;
-/* backtrace and dladdr may allocate. initial-exec: otherwise the first access on a thread can
+/* backtrace may allocate. initial-exec: otherwise the first access on a thread can
  * allocate, and its malloc is this one. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool is_inside;
 
-/* Where the library of FAIL_ALLOC_CALLER lies. Found once, at the start: while the loader
- * changes its lists it allocates, and dladdr would read them half changed. */
-static uintptr_t caller_begin, caller_end;
+/* The library of FAIL_ALLOC_CALLER. Found once, at the start: while the loader changes its lists it
+ * allocates, and they would be read half changed. */
+static struct dl_phdr_info caller_info;
 
 static int note_caller_library(struct dl_phdr_info *info, size_t size, void *name)
 {
     (void)size;
     if (!strstr(info->dlpi_name, name))
         return 0;
-    caller_begin = info->dlpi_addr;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        uintptr_t end = caller_begin + part->p_vaddr + part->p_memsz;
-
-        if (part->p_type == PT_LOAD && end > caller_end)
-            caller_end = end;
-    }
+    caller_info = *info;
     return 1;
+}
+
+static bool is_code_of(const struct dl_phdr_info *info, const void *address)
+{
+    bool is_found = false;
+
+    for (int i = 0; i < info->dlpi_phnum && !is_found; i++)
+        is_found = info->dlpi_phdr[i].p_type == PT_LOAD &&
+                   (uintptr_t)address - info->dlpi_addr - info->dlpi_phdr[i].p_vaddr <
+                       info->dlpi_phdr[i].p_memsz;
+    return is_found;
 }
 
 static bool is_asked_for_there(const void *caller)
 {
     char name[16] = "";
 
-    if ((uintptr_t)caller >= caller_begin && (uintptr_t)caller < caller_end)
-        return true;
-    return thread_name && !prctl(PR_GET_NAME, name, 0, 0, 0) && !strcmp(name, thread_name);
+    return is_code_of(&caller_info, caller) ||
+           (thread_name && !prctl(PR_GET_NAME, name, 0, 0, 0) && !strcmp(name, thread_name));
 }
 
 static int open_sites(const char *path)
@@ -119,15 +122,28 @@ static bool is_named(const char *list, const char *path)
     return false;
 }
 
+struct search {
+    const char *wanted;
+    void *const *frames;
+    int count;
+};
+
+static int find_frames(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const struct search *search = context;
+    const char *path = *info->dlpi_name ? info->dlpi_name : program_invocation_name;
+    bool is_found = false;
+
+    (void)size;
+    for (int i = 0; is_named(search->wanted, path) && i < search->count && !is_found; i++)
+        is_found = is_code_of(info, search->frames[i]);
+    return is_found;
+}
+
+/* By ranges of addresses: dladdr would look for a symbol, which takes 1 s of a run with libdw. */
 static bool is_in(const char *wanted, void *const *frames, int count)
 {
-    for (int i = 0; i < count; i++) {
-        Dl_info info;
-
-        if (dladdr(frames[i], &info) && info.dli_fname && is_named(wanted, info.dli_fname))
-            return true;
-    }
-    return false;
+    return dl_iterate_phdr(find_frames, &(struct search){wanted, frames, count});
 }
 
 static void write_site(unsigned long number, void *const *frames, int count)
