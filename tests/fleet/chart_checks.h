@@ -11,38 +11,14 @@
 #include "job_answers.h"
 #include "job_chart.h"
 
-static const struct mt_job_chart_options chart_sizes[] = {{.width = 0},
-                                                          {.width = 830},
-                                                          {.width = 830, .height = 430},
-                                                          {.width = 500, .height = 330},
-                                                          {.width = 2000, .height = 500},
-                                                          {.width = 480, .height = 320},
-                                                          {.width = 1000, .height = 1200}};
+static const struct mt_job_chart_options chart_sizes[] = {
+    {0}, {830, 0}, {830, 430}, {500, 330}, {2000, 500}, {480, 320}, {1000, 1200}};
 enum { CHART_SIZES = sizeof chart_sizes / sizeof *chart_sizes };
 
 static inline bool is_mark(const struct mt_op *op)
 {
     return op->kind == MT_OP_CIRCLE || drawing_is(op, "strip") || drawing_is(op, "swatch") ||
            drawing_is(op, "legend-shade") || drawing_is(op, "bar:kept");
-}
-
-/* No text lies on a mark. */
-static inline void check_marks(const struct mt_drawing *drawing)
-{
-    for (size_t i = 0; i < drawing->op_count; i++) {
-        struct mt_box text;
-
-        if (drawing->ops[i].kind != MT_OP_TEXT || !*drawing->ops[i].text)
-            continue;
-        text = mt_text_box(&drawing->ops[i]);
-        for (size_t k = 0; k < drawing->op_count; k++) {
-            struct mt_box mark = drawing_op_box(&drawing->ops[k]);
-
-            if (is_mark(&drawing->ops[k]) && mt_box_overlap(&text, &mark) >= 1)
-                fail_msg("%dx%d: \"%s\" covers %s", (int)drawing->width, (int)drawing->height,
-                         drawing->ops[i].text, drawing->ops[k].role);
-        }
-    }
 }
 
 static inline bool lies_in_cell(const struct mt_drawing *drawing, const struct mt_box *box)
@@ -86,7 +62,9 @@ static inline void draw_chart(const struct mt_job_report *report, const char *na
         fail_msg("%s (%dx%d)", fault, (int)drawing->width, (int)drawing->height);
     if (!mt_drawing_is_sound(drawing, &why))
         fail_msg("%s", why);
-    check_marks(drawing);
+    if (drawing_covered_mark(drawing, is_mark))
+        fail_msg("%dx%d: \"%s\" covers a mark", (int)drawing->width, (int)drawing->height,
+                 drawing_covered_mark(drawing, is_mark));
     check_cells(drawing);
     mt_svg_write(drawing, MT_THEME_AUTO, &svg);
     if (svg.length >= 150 * 1024)

@@ -121,6 +121,27 @@ static inline bool drawing_is(const struct mt_op *op, const char *role)
     return op->role && !strcmp(op->role, role);
 }
 
+/* Returns a text that covers a mark, NULL = none. */
+static inline const char *drawing_covered_mark(const struct mt_drawing *drawing,
+                                               bool (*is_mark)(const struct mt_op *op))
+{
+    for (size_t m = 0; m < drawing->op_count; m++) {
+        struct mt_box mark = drawing_op_box(&drawing->ops[m]), text;
+
+        if (!is_mark(&drawing->ops[m]))
+            continue;
+        mark.height = fmax(mark.height, 1);
+        for (size_t i = 0; i < drawing->op_count; i++) {
+            if (drawing->ops[i].kind != MT_OP_TEXT || !*drawing->ops[i].text)
+                continue;
+            text = mt_text_box(&drawing->ops[i]);
+            if (mt_box_overlap(&text, &mark) >= 1)
+                return drawing->ops[i].text;
+        }
+    }
+    return NULL;
+}
+
 /* Does a text with that role contain these words? */
 static inline bool drawing_says(const struct mt_drawing *drawing, const char *role,
                                 const char *words)
