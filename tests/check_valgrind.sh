@@ -2,6 +2,10 @@
 # check_valgrind.sh PROGRAM CAPTURE: reads, replays and draws without a wrong
 # access, an uninitialized value or a leak.
 set -eu
+[ $# = 2 ] || {
+    echo "usage: $0 PROGRAM CAPTURE" >&2
+    exit 2
+}
 program=$1 capture=$2
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
