@@ -434,11 +434,6 @@ const char *mt_pickle_text(const struct mt_pickle *p, struct mt_pickle_value val
     return p->strings.texts[value.bits];
 }
 
-uint64_t mt_pickle_shape(const struct mt_pickle *p)
-{
-    return p->shape_holds ? p->shape : 0;
-}
-
 uint64_t mt_pickle_bytes(const struct mt_pickle *p)
 {
     return mt_pickle_window_offset(p);

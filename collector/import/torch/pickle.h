@@ -29,10 +29,6 @@ const struct mt_pickle_value *mt_pickle_items(const struct mt_pickle *pickle,
 const char *mt_pickle_text(const struct mt_pickle *pickle, struct mt_pickle_value value,
                            size_t *length);
 
-/* Call it within a hook. Returns a number that identifies the keys of the current dictionary and
- * their order, so that a hook can cache the positions of keys; 0 if unknown. */
-uint64_t mt_pickle_shape(const struct mt_pickle *pickle);
-
 /* Number of decoded bytes up to and including STOP. */
 uint64_t mt_pickle_bytes(const struct mt_pickle *pickle);
 

@@ -513,9 +513,8 @@ enum mt_status mt_flat_dictionary(struct mt_pickle *p, bool *done)
         p->shape_items = count;
         p->shape++;
     }
-    p->shape_holds = true;
+    value.bits = p->shape;
     status = p->hooks->complete(p->hooks->context, p, p->flat_items, count, &value, p->error);
-    p->shape_holds = false;
     if (status != MT_OK || value.kind != MT_PICKLE_HOST)
         return status;
     if (slot != MT_PICKLE_NO_SLOT)

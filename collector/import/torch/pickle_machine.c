@@ -102,7 +102,6 @@ enum mt_status mt_pickle_window_line(struct mt_pickle *p, const unsigned char **
  * the limit. A snapshot that compresses to a hundredth takes about 100 bytes per byte of the file.
  */
 enum { BATCH_ITEMS = 2000, FREE_MEMORY_BYTES = 64 << 20, MEMORY_PER_BYTE = 512 };
-#define MT_PICKLE_EMPTY_SLOT UINT64_MAX
 
 enum mt_status mt_pickle_damaged(struct mt_pickle *p, const char *what)
 {
@@ -390,9 +389,14 @@ static enum mt_status add_items(struct mt_pickle *p, struct mt_pickle_object *ob
 static enum mt_status call_hook(struct mt_pickle *p, const struct mt_pickle_value *items,
                                 size_t count, struct mt_pickle_value *value)
 {
-    if (!p->hooks || value->kind == MT_PICKLE_SET)
-        return MT_OK;
-    return p->hooks->complete(p->hooks->context, p, items, count, value, p->error);
+    struct mt_pickle_value made = {0, value->kind, 0};
+    enum mt_status status = MT_OK;
+
+    if (p->hooks && value->kind != MT_PICKLE_SET)
+        status = p->hooks->complete(p->hooks->context, p, items, count, &made, p->error);
+    if (made.kind == MT_PICKLE_HOST)
+        *value = made;
+    return status;
 }
 
 /* The object became `value`. All references to it must refer to that. */

@@ -106,7 +106,6 @@ struct mt_pickle {
     struct mt_known_lists *known_lists;
     uint64_t shape; /* changes with the keys */
     size_t shape_items;
-    bool shape_holds; /* true while a hook reads flat_items */
     struct mt_pickle_value flat_items[2 * MT_FLAT_FIELDS];
     struct mt_pickle_value flat_list[MT_FLAT_LIST_ITEMS];
 };

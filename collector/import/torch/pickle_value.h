@@ -35,9 +35,9 @@ struct mt_pickle;
 /* Called for each list, tuple and dictionary when it is complete, before it becomes part of another
  * container. May be called again for a container that was not replaced, or for a list whose first
  * result was not used. `items` are borrowed; those of a dictionary are key, value, key, value
- * (count includes both), in file order, so the last of several equal keys wins. The hook may
- * replace the container by setting *value to a HOST value; a replaced container cannot change any
- * more. */
+ * (count includes both), in file order, so the last of several equal keys wins. The `bits` of a
+ * dictionary stand for its keys and their order; 0 = unknown. The hook may replace the container by
+ * setting *value to a HOST value; a replaced container cannot change any more. */
 struct mt_pickle_hooks {
     void *context;
     enum mt_status (*complete)(void *context, struct mt_pickle *pickle,

@@ -8,6 +8,7 @@
 #include "torch_names.h"
 #include "util.h"
 
+#define APART __attribute__((noinline)) /* entries, which are most calls, save fewer registers */
 enum { NO_FIELD = 0xff };
 enum { ENTRIES, RANGES, SEGMENTS, BLOCKS, ANNOTATIONS, HISTORIES };
 
@@ -174,18 +175,17 @@ static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *p
     return status;
 }
 
-static enum mt_status make_entry(struct mt_torch_records *r, struct mt_pickle *pickle,
-                                 const struct mt_pickle_value *items, size_t count,
-                                 struct mt_pickle_value *value)
+static inline enum mt_status make_entry(struct mt_torch_records *r, struct mt_pickle *pickle,
+                                        const struct mt_pickle_value *items, size_t count,
+                                        struct mt_pickle_value *value)
 {
     struct mt_torch_entry *entry = ADD(r, ENTRIES, entries, entry_count);
-    uint64_t shape = mt_pickle_shape(pickle);
 
     if (!entry)
         return MT_ERR_MEMORY;
-    if (!shape || shape != r->entry_plan.shape) {
+    if (!value->bits || value->bits != r->entry_plan.shape) {
         plan_entry(r, items, count);
-        r->entry_plan.shape = shape;
+        r->entry_plan.shape = value->bits;
     }
     mt_torch_set(value, MT_TORCH_ENTRY, r->entry_count - 1);
     return fill_entry(r, pickle, &r->entry_plan, items, entry);
@@ -341,9 +341,9 @@ static enum mt_status make_annotation(struct mt_torch_records *r, struct mt_pick
     return status;
 }
 
-static enum mt_status make_record(struct mt_torch_records *r, struct mt_pickle *pickle,
-                                  const struct mt_pickle_value *items, size_t count,
-                                  struct mt_pickle_value *value)
+static APART enum mt_status make_record(struct mt_torch_records *r, struct mt_pickle *pickle,
+                                        const struct mt_pickle_value *items, size_t count,
+                                        struct mt_pickle_value *value)
 {
     for (size_t i = 0; i + 1 < count; i += 2) {
         switch (mt_torch_word_of(&items[i])) {
@@ -448,8 +448,9 @@ enum mt_status mt_torch_take(struct mt_torch_records *records, const struct mt_p
     return range->next ? join_pieces(records, range) : MT_OK;
 }
 
-static enum mt_status make_sequence(struct mt_torch_records *r, const struct mt_pickle_value *items,
-                                    size_t count, struct mt_pickle_value *value)
+static APART enum mt_status make_sequence(struct mt_torch_records *r,
+                                          const struct mt_pickle_value *items, size_t count,
+                                          struct mt_pickle_value *value)
 {
     if (all_are(items, count, MT_TORCH_FRAME))
         return mt_torch_stack(r, items, count, value);
@@ -470,10 +471,9 @@ enum mt_status mt_torch_hook(void *context, struct mt_pickle *pickle,
                              struct mt_pickle_value *value, struct mt_error *error)
 {
     struct mt_torch_records *r = context;
-    uint64_t shape = mt_pickle_shape(pickle);
     enum mt_status status;
 
-    if (shape && shape == r->entry_plan.shape) /* speed only */
+    if (value->bits && value->bits == r->entry_plan.shape) /* speed only */
         status = make_entry(r, pickle, items, count, value);
     else
         status = value->kind == MT_PICKLE_DICT ? make_record(r, pickle, items, count, value)
