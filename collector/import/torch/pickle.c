@@ -256,10 +256,8 @@ static enum mt_status run_empty_dict(struct mt_pickle *p)
     enum mt_status status = MT_OK;
 
     if (p->hooks && !p->hooks->no_short_cuts)
-        status = mt_flat_dictionary(p, &done);
-    if (status != MT_OK || done)
-        return status;
-    return mt_machine_open(p, MT_PICKLE_DICT);
+        status = mt_flat_dictionaries(p, &done);
+    return status != MT_OK || done ? status : mt_machine_open(p, MT_PICKLE_DICT);
 }
 
 /* Returns MT_END at STOP. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "pickle_machine.h"
 #include "pickle_opcodes.h"
 
@@ -20,7 +21,7 @@
  * bytes. */
 enum { MAX_FIELD_BYTES = 5 + 8 + 5 * (MT_FLAT_LIST_ITEMS + 2) };
 
-/* A value that changed more often is not expected to stay the same. */
+/* A value that changed more often is not expected to stay the same: its bytes are not kept. */
 enum { MAX_CHANGES = 16 };
 
 /* State of the reader, kept in registers. */
@@ -367,7 +368,7 @@ static void learn_field(struct mt_pickle *p, size_t field, const unsigned char *
     const unsigned char *value = begin + known->key_length;
     size_t text_length = known->key_length + 2u + value[1];
 
-    if (known->changes++ > MAX_CHANGES || length > 2 * sizeof known->bytes[0] ||
+    if (++known->changes > MAX_CHANGES || length > 2 * sizeof known->bytes[0] ||
         p->flat_items[2 * field + 1].kind > MT_PICKLE_TEXT)
         return;
     if (memoizes && (*value != OP_SHORT_BINUNICODE || length != text_length + 1 ||
@@ -406,12 +407,15 @@ static inline bool take_usual_list(struct mt_pickle *p, struct flat *flat,
     return true;
 }
 
-/* A value whose bytes change with each dictionary. */
-static inline bool take_usual_value(struct mt_pickle *p, struct flat *flat,
-                                    struct mt_pickle_value *value)
+/* A field whose bytes change with each dictionary. */
+static inline bool take_usual_field(struct mt_pickle *p, struct flat *flat, size_t field)
 {
-    const unsigned char *at = flat->at;
+    struct mt_pickle_value *value = &p->flat_items[2 * field + 1];
+    const unsigned char *at = flat->at + p->flat_fields[field].key_length;
 
+    if (!is_known_key(&p->flat_fields[field], flat->at))
+        return false;
+    flat->at = at;
     if (*at == OP_EMPTY_LIST)
         return take_usual_list(p, flat, value);
     if (!integers[*at].is_integer)
@@ -425,21 +429,12 @@ static inline bool take_usual_value(struct mt_pickle *p, struct flat *flat,
 static size_t take_usual_fields(struct mt_pickle *p, struct flat *flat, size_t field)
 {
     const unsigned char *limit = p->end - MAX_FIELD_BYTES;
-    struct flat here = *flat;
+    struct flat here = *flat, ahead = here;
 
-    for (; field < p->flat_key_count && here.at < limit; field++) {
-        struct mt_flat_field *known = &p->flat_fields[field];
-        struct flat ahead = here;
-        struct mt_pickle_value value;
-
-        if (take_same_field(p, &here, field))
-            continue;
-        ahead.at += known->key_length;
-        if (known->changes <= MAX_CHANGES || !is_known_key(known, here.at) ||
-            !take_usual_value(p, &ahead, &value))
+    for (size_t count = p->flat_key_count; field < count && here.at < limit; field++) {
+        if (!(p->flat_fields[field].changes > MAX_CHANGES ? take_usual_field(p, &ahead, field)
+                                                          : take_same_field(p, &ahead, field)))
             break;
-        known->length = 0;
-        p->flat_items[2 * field + 1] = value;
         here = ahead;
     }
     *flat = here;
@@ -491,7 +486,7 @@ static enum mt_status take_fields(struct mt_pickle *p, struct flat *flat, size_t
     return MT_OK;
 }
 
-enum mt_status mt_flat_dictionary(struct mt_pickle *p, bool *done)
+static inline enum mt_status take_dictionary(struct mt_pickle *p, bool *done)
 {
     struct mt_pickle_value value = {0, MT_PICKLE_DICT, 0};
     struct flat flat = {p->at, p->memo_count};
@@ -517,6 +512,7 @@ enum mt_status mt_flat_dictionary(struct mt_pickle *p, bool *done)
     status = p->hooks->complete(p->hooks->context, p, p->flat_items, count, &value, p->error);
     if (status != MT_OK || value.kind != MT_PICKLE_HOST)
         return status;
+    MT_ASSERT(flat.at <= p->end && flat.memo_count <= p->memo_capacity);
     if (slot != MT_PICKLE_NO_SLOT)
         p->memo[slot] = mt_memo_word(value);
     p->memo_count = flat.memo_count;
@@ -524,4 +520,16 @@ enum mt_status mt_flat_dictionary(struct mt_pickle *p, bool *done)
     p->stack[p->depth++] = value;
     *done = true;
     return MT_OK;
+}
+
+enum mt_status mt_flat_dictionaries(struct mt_pickle *p, bool *done)
+{
+    for (;;) {
+        enum mt_status status = take_dictionary(p, done);
+
+        if (!*done || p->end - p->at <= MT_PICKLE_MARGIN || *p->at != OP_EMPTY_DICT)
+            return status;
+        p->opcode_offset = mt_pickle_window_offset(p);
+        p->at++;
+    }
 }

@@ -230,8 +230,8 @@ enum mt_status mt_machine_complete(struct mt_pickle *p, struct mt_pickle_value *
 /* Call after a memo slot got another value: keys and lists may refer to it. */
 void mt_flat_forget(struct mt_pickle *p);
 
-/* Call right after EMPTY_DICT. Reads a whole dictionary of the common shape and pushes the hook's
- * result; otherwise sets *done to false and changes nothing. Needs a hook. */
-enum mt_status mt_flat_dictionary(struct mt_pickle *p, bool *done) MT_MUST_USE;
+/* Call right after EMPTY_DICT, with a hook. Reads dictionaries of the common shape and pushes the
+ * hook's results. Sets *done to false if the last EMPTY_DICT has another shape and is unread. */
+enum mt_status mt_flat_dictionaries(struct mt_pickle *p, bool *done) MT_MUST_USE;
 
 #endif
