@@ -123,9 +123,10 @@ struct mt_device_model {
     size_t base_count, base_capacity;
     uint64_t bases_missing; /* how often no recorded base fitted */
     bool use_bases;
-    uint64_t address_ties;      /* choices between equal free blocks by address */
-    uint64_t certain_ties;      /* of these, while every segment was at its recorded address */
-    uint64_t refusals;          /* requests refused by the limit, retried or not */
+    uint64_t address_ties; /* choices between equal free blocks by address */
+    uint64_t certain_ties; /* of these, while every segment was at its recorded address */
+    bool any_order;        /* no free list has had blocks at several bases: their order is moot */
+    uint64_t refusals;     /* requests refused by the limit, retried or not */
     uint64_t most_tested_bytes; /* largest sum that PyTorch compared, or would have compared, with a
                                    limit: a limit of at least this changes nothing */
     bool only_compares;         /* the policy uses the limit in mt_device_refuses only */

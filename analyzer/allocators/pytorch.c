@@ -72,6 +72,7 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
         device->limit_bytes =
             (uint64_t)(self->pytorch.config.memory_fraction * (double)device->total_memory_bytes);
     device->only_compares = self->pytorch.config.gc_threshold <= 0;
+    device->any_order = self->pytorch.config.expandable_segments;
     *policy = self;
     return MT_OK;
 }
@@ -361,6 +362,8 @@ static enum mt_status place(struct mt_policy *policy, const struct mt_policy_req
                             struct mt_policy_block *out)
 {
     uint32_t id;
+
+    policy->pytorch.device->any_order = false;
     enum mt_status status = request->block_bytes ? mt_pytorch_place(&policy->pytorch, request, &id)
                                                  : place_by_rules(&policy->pytorch, request, &id);
 
@@ -447,6 +450,7 @@ static enum mt_status restored(struct mt_policy *policy)
 {
     struct mt_pytorch *self = &policy->pytorch;
 
+    self->device->any_order = false;
     mt_pytorch_restored(self);
     if (!mt_device_refuses(self->device, self->counters.reserved.now))
         return MT_OK;

@@ -19,6 +19,7 @@ static void add_pools(struct mt_pytorch *policy, uint32_t pool)
 
     if (count <= policy->pool_count)
         return;
+    policy->device->any_order &= count == 2; /* restores depend on addresses */
     struct mt_pytorch_pool *pools = mt_memory_resize(policy->pools, count * sizeof *pools);
     policy->pools = pools;
     for (uint32_t i = policy->pool_count; i < count; i++) {
@@ -236,6 +237,7 @@ static void find_space(struct mt_pytorch *policy, const struct mt_pytorch_search
             return;
         }
     }
+    policy->device->any_order &= !free_list->reservations++;
     reserve(policy, search, block);
 }
 
@@ -303,6 +305,8 @@ static void keep_low(struct mt_pytorch *policy, uint32_t *id, uint64_t bytes)
 static void drop_if_empty(struct mt_pytorch *policy, uint32_t id)
 {
     if (!mt_block_is_split(&policy->store.blocks[id])) {
+        mt_pytorch_free_list(policy, policy->store.blocks[id].pool, policy->store.blocks[id].stream)
+            ->reservations--;
         mt_pytorch_remove(policy, id);
         mt_block_drop(&policy->store, id);
     }

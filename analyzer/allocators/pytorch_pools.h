@@ -13,6 +13,7 @@
 struct mt_pytorch_free_list {
     uint32_t stream;
     uint64_t stream_handle; /* order of free lists: like the driver's pointers */
+    uint32_t reservations;  /* of expandable segments, without those from before the trace */
     struct mt_free_set free;
     struct mt_free_set unmapped; /* keyed by (0, address) */
 };

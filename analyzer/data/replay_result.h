@@ -126,6 +126,8 @@ struct mt_replay_result {
     struct mt_rule_share by_rule;
     uint64_t address_ties; /* choices between equal free blocks that an address decided, where that
                               address is not the run's: a real run may choose differently */
+    bool any_order;        /* any order of bases gives this replay; false if a limit was inferred */
+    bool ties_recorded;    /* otherwise: whether addresses of the run decided such choices */
     /* Peaks of reserved and allocated memory over the orders of addresses that were tried
      * (replay.h); order_count 0 = no others were requested. The allocated peak depends on
      * them because a block keeps a remainder that is too small to split off. */

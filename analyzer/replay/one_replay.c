@@ -169,7 +169,7 @@ static void note_equal_limits(struct mt_lane *lane)
                                        result->same_until_bytes > device->limit_bytes));
 }
 
-static void close_lane(struct mt_lane *lane, const struct mt_source *source, bool at_end)
+static void close_lane(const struct mt_one_replay *replay, struct mt_lane *lane)
 {
     if (!lane)
         return;
@@ -182,9 +182,12 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source, boo
     lane->result->address_ties = mt_device_open_ties(&lane->device);
     lane->result->restores.segments_unwatched = lane->tracks.segments_left_out;
     mt_lane_set_plan(lane);
-    if (at_end)
-        lane->result->verify.events_missing = source->integrity.events_dropped;
-    mt_verify_finish(&lane->result->verify, &source->header);
+    lane->result->any_order = lane->device.any_order && !replay->watch;
+    lane->result->ties_recorded =
+        !lane->result->any_order && lane->device.address_ties > lane->result->address_ties;
+    if (replay->window->at_end)
+        lane->result->verify.events_missing = replay->source->integrity.events_dropped;
+    mt_verify_finish(&lane->result->verify, &replay->source->header);
     mt_one_replay_free_lane(lane);
 }
 
@@ -454,7 +457,7 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
             compare_end(replay->lanes[i], source);
         if (replay->watching && replay->lanes[i])
             replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
-        close_lane(replay->lanes[i], source, replay->window->at_end);
+        close_lane(replay, replay->lanes[i]);
         replay->lanes[i] = NULL;
     }
     replay->window = NULL;

@@ -453,21 +453,22 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
     return status;
 }
 
-/* Every replay of a source has the devices in the same order. */
-static bool begin(struct mt_replay_summary *summary)
+/* Every replay of a source has the devices in the same order. Whether one in another order of
+ * addresses may differ. */
+static bool begin(struct mt_replay_summary *summary, uint32_t orders)
 {
     bool open = false;
 
     for (uint16_t i = 0; i < summary->device_count; i++) {
         struct mt_replay_result *result = &summary->devices[i];
 
-        result->order_count = 1;
+        result->order_count = result->address_ties && result->any_order ? orders : 1;
         result->reserved_low_bytes = result->counters.reserved.peak;
         result->reserved_high_bytes = result->counters.reserved.peak;
         result->allocated_low_bytes = result->counters.allocated.peak;
         result->allocated_high_bytes = result->counters.allocated.peak;
         result->most_failed_requests = result->failed_requests;
-        open |= result->address_ties > 0;
+        open |= result->address_ties && !result->any_order;
     }
     return open;
 }
@@ -501,7 +502,7 @@ static void widen(struct mt_replay_summary *summary, const struct mt_replay_summ
         struct mt_replay_result *result = &summary->devices[i];
         const struct mt_counters *counters = &other->devices[i].counters;
 
-        if (!result->address_ties)
+        if (!result->address_ties || result->any_order)
             continue;
         result->order_count++;
         widen_range(&result->reserved_low_bytes, &result->reserved_high_bytes,
@@ -517,14 +518,14 @@ enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay
                                 uint32_t orders, struct mt_replay_summary *summary,
                                 struct mt_error *error)
 {
-    const uint32_t count = (uint32_t)mt_min_u64(orders, MT_BASE_ORDERS);
+    const uint32_t count = (uint32_t)mt_min_u64(mt_max_u64(orders, 1), MT_BASE_ORDERS);
     struct mt_one_replay like = {.options = options, .source = source};
     struct mt_replay_options with[MT_BASE_ORDERS];
     struct mt_replay_job jobs[MT_BASE_ORDERS];
     struct mt_replay_summary *others;
     struct mt_foresight *made = NULL;
 
-    if (!begin(summary) || orders < 2)
+    if (!begin(summary, count) || count < 2)
         return MT_OK;
     enum mt_status status = mt_source_rewind(source, error);
     if (status == MT_OK)

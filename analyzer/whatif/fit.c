@@ -37,6 +37,7 @@ struct search {
     uint64_t likely_bytes; /* guess of the answer in the order that is searched */
     bool addresses_matter; /* in some replay so far */
     bool recorded;         /* recorded addresses are used where possible */
+    bool ties_recorded;    /* they decided */
     bool is_complete;      /* no outcome was guessed */
     uint32_t guesses;      /* in this order, that decided which limits come next */
 };
@@ -137,6 +138,7 @@ static void measure(struct search *search)
     search->result->fit_reserved_bytes = trial->reserved_peak_bytes;
     search->result->initial_bytes = trial->start_reserved_bytes;
     search->result->address_ties = trial->address_ties;
+    search->ties_recorded = trial->ties_recorded;
 }
 
 /* From *high upwards to the first limit that fits; *fits is false if there is none. */
@@ -359,7 +361,8 @@ static enum mt_status look_without_recorded(struct search *search)
         return MT_OK;
     mt_replay_use_order(&search->replay, 1, true);
     status = try_bytes(search, search->result->fit_bytes, &fits);
-    search->addresses_matter |= status == MT_OK && !fits;
+    search->addresses_matter |=
+        status == MT_OK && (!fits || (!search->is_complete && search->ties_recorded)); /* a guess */
     mt_replay_use_order(&search->replay, 0, true);
     return status;
 }
@@ -541,13 +544,28 @@ static enum mt_status count_retries(struct fit *fit, struct baseline *baseline)
     return baseline->needs_replay ? mt_source_rewind(source, fit->error) : MT_OK;
 }
 
+/* Whether a replay shows that `watch` would note nothing. */
+static bool is_uneventful(const struct mt_replay_summary *replay)
+{
+    for (size_t i = 0; replay && i < replay->device_count; i++) {
+        const struct mt_replay_result *result = &replay->devices[i];
+
+        if (result->limit_bytes || result->starts_in_middle || result->ooms_not_asked ||
+            result->failed_requests || result->restores.gaps_left_out)
+            return false;
+    }
+    return replay;
+}
+
 static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baseline)
 {
     const struct mt_replay_observer observer = {baseline, watch, NULL};
     struct mt_fit_summary *summary = fit->summary;
     enum mt_status status = MT_OK;
 
-    if (baseline->needs_replay) {
+    if (is_uneventful(fit->options->unlimited)) {
+        *fit->scratch = *fit->options->unlimited;
+    } else if (baseline->needs_replay) {
         (void)begin_again(baseline);
         status = mt_replay_run(fit->trials.source, &fit->trials.replay, &observer, fit->scratch,
                                fit->error);

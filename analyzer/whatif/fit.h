@@ -19,6 +19,8 @@ struct mt_fit_options {
                              replay that ignores the run's own */
     /* The run as it was, if the caller has replayed it; NULL: one more replay. Borrowed. */
     const struct mt_replay_summary *run;
+    /* A replay with `policy`, without a limit or inference; NULL: one more replay. Borrowed. */
+    const struct mt_replay_summary *unlimited;
     bool limits_only; /* first_failure and limit_failure stay unknown: a reading less for each */
 };
 

@@ -254,8 +254,8 @@ void mt_fit_trials_release(struct mt_fit_trials *trials)
 static bool is_of(const struct mt_fit_trial *trial, const struct mt_fit_subject *subject)
 {
     return trial->subject.device == subject->device && trial->subject.blind == subject->blind &&
-           trial->subject.order.rule == subject->order.rule &&
-           trial->subject.order.seed == subject->order.seed;
+           (trial->any_order || (trial->subject.order.rule == subject->order.rule &&
+                                 trial->subject.order.seed == subject->order.seed));
 }
 
 /* NULL = none. */
@@ -332,6 +332,8 @@ static void note_result(struct mt_fit_trial *trial, const struct mt_replay_resul
     trial->from_bytes = result->same_from_bytes;
     trial->until_bytes = result->same_until_bytes;
     trial->recorded_addresses = result->recorded_addresses;
+    trial->any_order = result->any_order;
+    trial->ties_recorded = result->ties_recorded;
     trial->address_ties = result->address_ties;
     trial->start_reserved_bytes = result->start_reserved_bytes;
     trial->reserved_peak_bytes = result->counters.reserved.peak;

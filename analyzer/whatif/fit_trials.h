@@ -21,7 +21,8 @@ struct mt_fit_trial {
     uint64_t from_bytes, until_bytes; /* the limits in [from, until) have this outcome */
     bool has_events;                  /* of the device */
     bool failed;                      /* a request of the run */
-    bool recorded_addresses;
+    bool recorded_addresses, ties_recorded;
+    bool any_order;    /* other orders of addresses have this outcome */
     uint64_t unplaced; /* blocks of the initial state that failed */
     uint64_t address_ties, start_reserved_bytes, reserved_peak_bytes;
 };

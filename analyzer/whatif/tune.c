@@ -32,8 +32,10 @@ static const double gc_thresholds[] = {0.6, 0.8, 0.9};
 struct row {
     struct mt_pytorch_config config;
     struct mt_tune_row result;
+    char policy[MT_TUNE_CONF_BYTES + 16];
     unsigned option_count;
-    bool in_orders; /* tried with addresses in other orders */
+    bool in_orders;                   /* tried with addresses in other orders */
+    struct mt_replay_summary *replay; /* the whole one, if no row beats this one; or NULL */
 };
 
 struct search {
@@ -45,19 +47,17 @@ struct search {
     size_t count, expected; /* expected: total number of replays, for progress */
     size_t waiting;         /* rows after the first `count` that were not replayed yet */
     size_t replays;
-    uint64_t refused;              /* requests that fail without any limit, not due to a setting */
-    bool stopped;                  /* the last reading did not reach the end */
-    struct mt_replay_summary *run; /* of the run's own setting without a given limit, or NULL */
+    uint64_t refused;   /* requests that fail without any limit, not due to a setting */
+    bool stopped;       /* the last reading did not reach the end */
+    struct row current; /* the run's own setting; no replay under a given limit */
 };
 
 /* A replay of a new row. It stops when a finished row beats it. */
 struct attempt {
     const struct search *search;
     struct row *row;
-    char policy[MT_TUNE_CONF_BYTES + 16];
     struct mt_replay_options options;
     struct mt_replay_observer observer;
-    struct mt_replay_summary *summary;
     uint64_t calls[MT_MAX_DEVICES];
     bool stopped;
 };
@@ -105,6 +105,11 @@ static bool is_beaten(const struct search *search, const struct row *row)
             beats(&search->rows[i], row))
             return true;
     return false;
+}
+
+static bool is_on_front(const struct search *search, const struct row *row)
+{
+    return row->result.serves && !is_beaten(search, row);
 }
 
 /* Peaks and calls only grow, so a row that is beaten stays beaten. The events of a call come before
@@ -167,12 +172,11 @@ static enum mt_status try_rows(struct search *search, struct row *const *rows, s
         struct attempt *new = &attempts[i];
 
         *new = (struct attempt){.search = search, .row = rows[i]};
-        (void)snprintf(new->policy, sizeof new->policy, "pytorch:%s", new->row->result.conf);
-        new->options = (struct mt_replay_options){.policy = new->policy, .limit_bytes = limit};
+        new->options = (struct mt_replay_options){.policy = rows[i]->policy, .limit_bytes = limit};
         new->observer = (struct mt_replay_observer){new, stop_if_beaten, NULL};
-        new->summary = mt_memory_new(sizeof *new->summary);
+        rows[i]->replay = mt_memory_new(sizeof *rows[i]->replay);
         jobs[i] =
-            (struct mt_replay_job){&new->options, limit ? NULL : &new->observer, new->summary};
+            (struct mt_replay_job){&new->options, limit ? NULL : &new->observer, rows[i]->replay};
     }
     status = mt_source_rewind(search->source, search->error);
     if (status == MT_OK)
@@ -182,19 +186,23 @@ static enum mt_status try_rows(struct search *search, struct row *const *rows, s
         uint64_t failed = 0;
 
         if (status == MT_OK)
-            note_replay(search, attempts[i].summary, &attempts[i].row->result, &failed);
-        attempts[i].row->result.serves = !attempts[i].stopped && failed <= search->refused;
+            note_replay(search, rows[i]->replay, &rows[i]->result, &failed);
+        rows[i]->result.serves = !attempts[i].stopped && failed <= search->refused;
         search->stopped &= attempts[i].stopped;
-        free(attempts[i].summary);
+        if (is_on_front(search, rows[i]))
+            continue;
+        free(rows[i]->replay);
+        rows[i]->replay = NULL;
     }
     return status;
 }
 
-/* Settings that split every block beat most others, so they come first. Neighbors in this order
- * stop at about the same time. */
+/* First the settings that beat most others: they split every block, have expandable segments, and
+ * round sizes not at all or little. Neighbors in this order stop at about the same time. */
 MT_DEFINE_POINTER_ORDER(by_promise, struct row,
                         MT_DESCENDING(config.max_split_bytes) ||
-                            MT_ASCENDING(config.divisions[0]) || MT_BY_PLACE)
+                            MT_DESCENDING(config.expandable_segments) ||
+                            MT_DESCENDING(config.divisions[0] - 1) || MT_BY_PLACE)
 
 /* Replays the waiting rows. */
 static enum mt_status try_waiting(struct search *search)
@@ -239,6 +247,7 @@ static void add_config(struct search *search, const struct mt_pytorch_config *co
     mt_pytorch_config_spell(config, row.result.conf, sizeof row.result.conf);
     if (is_known(search, row.result.conf))
         return;
+    (void)snprintf(row.policy, sizeof row.policy, "pytorch:%s", row.result.conf);
     row.option_count = count_options(row.result.conf);
     search->rows[search->count + search->waiting++] = row;
 }
@@ -265,11 +274,10 @@ static void set_divisions(struct mt_pytorch_config *config, uint64_t value)
 static enum mt_status try_grid(struct search *search)
 {
     struct mt_pytorch_config config;
-    size_t expandable, split, division;
 
-    for (expandable = 0; expandable < 2; expandable++)
-        for (split = 0; split < MT_ARRAY_LEN(split_mib); split++)
-            for (division = 0; division < MT_ARRAY_LEN(divisions); division++) {
+    for (size_t expandable = 0; expandable < 2; expandable++)
+        for (size_t split = 0; split < MT_ARRAY_LEN(split_mib); split++)
+            for (size_t division = 0; division < MT_ARRAY_LEN(divisions); division++) {
                 mt_pytorch_config_defaults(&config);
                 config.expandable_segments = expandable;
                 if (split_mib[split])
@@ -304,11 +312,6 @@ static void refine(struct search *search, const struct mt_pytorch_config *of)
     }
 }
 
-static bool is_on_front(const struct search *search, const struct row *row)
-{
-    return row->result.serves && !is_beaten(search, row);
-}
-
 MT_DEFINE_POINTER_ORDER(by_peak, struct row,
                         MT_ASCENDING(result.reserved_peak_bytes) || MT_BY_PLACE)
 
@@ -334,19 +337,22 @@ static enum mt_status try_around_front(struct search *search)
     return try_waiting(search);
 }
 
-static enum mt_status find_fit(struct search *search, const char *policy, struct mt_tune_row *row)
+static enum mt_status find_fit(struct search *search, struct row *row)
 {
-    const struct mt_fit_options options = {
-        .policy = policy, .orders = MT_BASE_ORDERS, .run = search->run, .limits_only = true};
+    const struct mt_fit_options options = {.policy = row->policy,
+                                           .orders = MT_BASE_ORDERS,
+                                           .run = search->current.replay,
+                                           .unlimited =
+                                               row == &search->current ? NULL : row->replay,
+                                           .limits_only = true};
     struct mt_fit_summary *fit = mt_memory_zeroed(1, sizeof *fit);
     enum mt_status status = mt_source_rewind(search->source, search->error);
-    size_t i;
 
     if (status == MT_OK)
         status = mt_fit_run(search->source, &options, fit, search->error);
-    for (i = 0; status == MT_OK && i < fit->device_count; i++)
+    for (size_t i = 0; status == MT_OK && i < fit->device_count; i++)
         if (fit->devices[i].fits)
-            row->fit_bytes = mt_max_u64(row->fit_bytes, fit->devices[i].high_bytes);
+            row->result.fit_bytes = mt_max_u64(row->result.fit_bytes, fit->devices[i].high_bytes);
     mt_fit_release(fit);
     free(fit);
     show_progress(search);
@@ -355,39 +361,30 @@ static enum mt_status find_fit(struct search *search, const char *policy, struct
 
 /* The peak with addresses in other orders, if they decided anything; and whether every request is
  * served in all of them. */
-static enum mt_status try_orders(struct search *search, const char *policy, struct mt_tune_row *row)
+static enum mt_status try_orders(struct search *search, struct row *row)
 {
-    const struct mt_replay_options options = {.policy = policy,
+    const struct mt_replay_options options = {.policy = row->policy,
                                               .limit_bytes = search->options->limit_bytes};
-    enum mt_status status;
+    struct mt_replay_summary *replay = row->replay ? row->replay : search->replay;
+    enum mt_status status = MT_OK;
     uint64_t failed = 0;
 
-    if (!row->address_ties || !row->serves)
+    if (!row->result.address_ties || !row->result.serves)
         return MT_OK;
-    status = mt_source_rewind(search->source, search->error);
+    if (!row->replay && (status = mt_source_rewind(search->source, search->error)) == MT_OK)
+        status = mt_replay_run(search->source, &options, NULL, replay, search->error);
     if (status == MT_OK)
-        status = mt_replay_run(search->source, &options, NULL, search->replay, search->error);
-    if (status == MT_OK)
-        status = mt_replay_orders(search->source, &options, MT_BASE_ORDERS, search->replay,
-                                  search->error);
-    for (uint16_t i = 0; status == MT_OK && i < search->replay->device_count; i++) {
-        const struct mt_replay_result *result = &search->replay->devices[i];
+        status = mt_replay_orders(search->source, &options, MT_BASE_ORDERS, replay, search->error);
+    for (uint16_t i = 0; status == MT_OK && i < replay->device_count; i++) {
+        const struct mt_replay_result *result = &replay->devices[i];
 
-        row->reserved_high_bytes =
-            mt_max_u64(row->reserved_high_bytes, result->reserved_high_bytes);
+        row->result.reserved_high_bytes =
+            mt_max_u64(row->result.reserved_high_bytes, result->reserved_high_bytes);
         failed += result->most_failed_requests;
     }
-    row->serves &= failed <= search->refused;
+    row->result.serves &= failed <= search->refused;
     show_progress(search);
     return status;
-}
-
-static enum mt_status try_row_orders(struct search *search, struct mt_tune_row *row)
-{
-    char policy[MT_TUNE_CONF_BYTES + 16];
-
-    (void)snprintf(policy, sizeof policy, "pytorch:%s", row->conf);
-    return try_orders(search, policy, row);
 }
 
 /* Under a limit a setting counts only if it serves in every order of addresses, as for `fit`.
@@ -406,7 +403,7 @@ static enum mt_status keep_sure(struct search *search)
             if (front[i]->in_orders)
                 continue;
             front[i]->in_orders = true;
-            status = try_row_orders(search, &front[i]->result);
+            status = try_orders(search, front[i]);
             again |= !front[i]->result.serves;
         }
     }
@@ -432,35 +429,32 @@ static bool is_better(const struct search *search, const struct mt_tune_row *a,
 static enum mt_status answer(struct search *search, struct mt_tune_summary *summary)
 {
     struct row *front[MT_MAX_TUNE_FRONT];
-    const struct mt_tune_row *best = &summary->current;
+    const struct row *best = &search->current;
+    const bool fits = search->options->fits;
     enum mt_status status = keep_sure(search);
-    char policy[MT_TUNE_CONF_BYTES + 16];
-    size_t i;
 
     if (status == MT_OK)
-        status = try_orders(search, "pytorch", &summary->current);
+        status = try_orders(search, &search->current);
     if (status != MT_OK)
         return status;
     summary->tried = search->count;
     summary->front_count = find_front(search, front, MT_MAX_TUNE_FRONT);
     summary->best = MT_TUNE_CURRENT;
-    for (i = 0; i < summary->front_count; i++) {
-        summary->front[i] = front[i]->result;
-        if (is_better(search, &summary->front[i], best)) {
-            best = &summary->front[i];
-            summary->best = i;
-        }
+    for (size_t i = 0; i < summary->front_count; i++) {
+        if (!is_better(search, &front[i]->result, &best->result))
+            continue;
+        best = front[i];
+        summary->best = i;
     }
     if (summary->best != MT_TUNE_CURRENT && !search->options->limit_bytes)
-        status = try_row_orders(search, &summary->front[summary->best]);
-    if (status != MT_OK || !search->options->fits)
-        return status;
-    status = find_fit(search, NULL, &summary->current);
-    for (i = 0; status == MT_OK && i < summary->front_count; i++) {
-        if (i >= MAX_FIT_ROWS && i != summary->best)
-            continue;
-        (void)snprintf(policy, sizeof policy, "pytorch:%s", summary->front[i].conf);
-        status = find_fit(search, policy, &summary->front[i]);
+        status = try_orders(search, front[summary->best]);
+    if (status == MT_OK && fits)
+        status = find_fit(search, &search->current);
+    summary->current = search->current.result;
+    for (size_t i = 0; status == MT_OK && i < summary->front_count; i++) {
+        if (fits && (i < MAX_FIT_ROWS || i == summary->best))
+            status = find_fit(search, front[i]);
+        summary->front[i] = front[i]->result;
     }
     return status;
 }
@@ -469,25 +463,23 @@ static enum mt_status answer(struct search *search, struct mt_tune_summary *summ
 static enum mt_status measure_current(struct search *search, struct mt_tune_summary *summary)
 {
     struct mt_pytorch_config config;
-    struct mt_tune_row unlimited = {0};
+    struct mt_tune_row unlimited = {0}, *current = &search->current.result;
     uint64_t failed;
     enum mt_status status =
         mt_pytorch_config_recorded(&search->source->header, &config, search->error);
 
     if (status != MT_OK)
         return status;
-    mt_pytorch_config_spell(&config, summary->current.conf, sizeof summary->current.conf);
+    mt_pytorch_config_spell(&config, current->conf, sizeof current->conf);
     status = replay(search, "pytorch:", 0, &unlimited, &search->refused);
     for (uint16_t i = 0; status == MT_OK && i < search->replay->device_count; i++)
         summary->run_ooms += search->replay->devices[i].ooms_not_asked;
     if (status == MT_OK)
-        status =
-            replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);
+        status = replay(search, "pytorch", search->options->limit_bytes, current, &failed);
     if (status != MT_OK)
         return status;
     if (!search->options->limit_bytes) {
-        search->run = mt_memory_new(sizeof *search->run);
-        *search->run = *search->replay;
+        search->current.replay = mt_array_copy(search->replay, 1, sizeof *search->replay);
         keep_defaults(search, &unlimited);
     }
     if (search->replay->is_driver_level ||
@@ -496,7 +488,7 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
         return mt_fail(search->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "no request of this trace goes to PyTorch's allocator");
     }
-    summary->current.serves = failed <= search->refused;
+    current->serves = failed <= search->refused;
     summary->devices = search->replay->device_count;
     return MT_OK;
 }
@@ -517,16 +509,18 @@ static enum mt_status run(struct search *search, struct mt_tune_summary *summary
 enum mt_status mt_tune_run(struct mt_source *source, const struct mt_tune_options *options,
                            struct mt_tune_summary *summary, struct mt_error *error)
 {
-    struct search search = {.source = source, .options = options, .error = error};
-    enum mt_status status;
+    struct search search = {
+        .source = source, .options = options, .error = error, .current = {.policy = "pytorch"}};
 
     memset(summary, 0, sizeof *summary);
     search.expected = 2 * MT_ARRAY_LEN(split_mib) * MT_ARRAY_LEN(divisions) + 20;
     search.rows = mt_memory_zeroed(MAX_ROWS, sizeof *search.rows);
     search.replay = mt_memory_new(sizeof *search.replay);
-    status = run(&search, summary);
+    enum mt_status status = run(&search, summary);
+    for (size_t i = 0; i < MAX_ROWS; i++)
+        free(search.rows[i].replay);
     free(search.rows);
     free(search.replay);
-    free(search.run);
+    free(search.current.replay);
     return status;
 }
