@@ -3,7 +3,6 @@
 #ifndef MT_RENDER_GLYPHS_H
 #define MT_RENDER_GLYPHS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "glyph_table.h"

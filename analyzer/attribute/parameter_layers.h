@@ -19,7 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "status.h"
 
 #define MT_NO_LAYER UINT32_MAX
 

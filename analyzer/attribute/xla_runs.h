@@ -5,7 +5,6 @@
 #define MT_ANALYZER_XLA_RUNS_H
 
 #include "map.h"
-#include "status.h"
 #include "symbols.h"
 
 #include <stdbool.h>

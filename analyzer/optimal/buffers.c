@@ -7,7 +7,6 @@
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
-#include "sorted.h"
 #include "source.h"
 #include "util.h"
 

@@ -8,7 +8,6 @@
 #include "block_units.h"
 #include "event.h"
 #include "hash.h"
-#include "status.h"
 #include "util.h"
 
 #include <stdbool.h>

@@ -8,7 +8,6 @@
 #ifndef MT_ANALYZER_FIT_H
 #define MT_ANALYZER_FIT_H
 
-#include "analyze_options.h"
 #include "fit_trials.h"
 
 struct mt_fit_options {

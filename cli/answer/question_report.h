@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "analyze.h"
 #include "analyze_options.h"
 #include "cli.h"
 #include "diff.h"

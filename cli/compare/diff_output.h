@@ -6,7 +6,6 @@
 
 #include "analyze_output.h"
 #include "diff.h"
-#include "question_report.h"
 #include "units.h"
 
 struct mt_diff_output {

@@ -4,10 +4,8 @@
 #ifndef MT_CLI_MEMORY_LIMIT_H
 #define MT_CLI_MEMORY_LIMIT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "buf.h"
 #include "status.h"
 #include "temporary_file.h"
 

@@ -8,7 +8,6 @@
 #define MT_CLI_RING_SAVES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "redaction.h"

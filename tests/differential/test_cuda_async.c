@@ -4,7 +4,6 @@
  * the GPU completes frees; docs/evidence/accuracy.md shows their effect for PyTorch. */
 #include "cmocka_all.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "finding_runs.h"
 #include "fit.h"
 #include "gate_result.h"
-#include "report_query.h"
 #include "trend.h"
 #include "verdict.h"
 

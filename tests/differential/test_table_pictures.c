@@ -10,7 +10,6 @@
 #include "chart.h"
 #include "diff_chart.h"
 #include "policy_table.h"
-#include "units.h"
 #include "util.h"
 
 #define MAX_SVG_BYTES (150 * 1024)

@@ -10,7 +10,6 @@
 #include "capture.h"
 #include "report_query.h"
 #include "source.h"
-#include "util.h"
 
 static struct mt_source *source;
 static struct mt_report *report;

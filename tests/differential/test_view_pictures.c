@@ -13,7 +13,6 @@
 #include "layers_model.h"
 #include "timeline_model.h"
 #include "units.h"
-#include "util.h"
 
 #define MAX_SVG_BYTES (150 * 1024)
 

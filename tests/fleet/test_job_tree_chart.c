@@ -4,7 +4,6 @@
 #include "chart_checks.h"
 
 #include "chart_job.h"
-#include "dice.h"
 #include "record_maker.h"
 
 static const struct mt_job_chart_options usual = {0};

@@ -4,7 +4,6 @@
 #include "analyze_output.h"
 #include "event_input.h"
 #include "export_format.h"
-#include "junit.h"
 #include "output_checks.h"
 #include "perfetto.h"
 #include "report_html.h"

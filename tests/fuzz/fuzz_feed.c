@@ -2,7 +2,6 @@
  * with and without a look at its start, which must come to the same bytes. */
 #include "feed.h"
 #include "fuzz.h"
-#include "map.h"
 
 enum { MOST = 1 << 20 };
 

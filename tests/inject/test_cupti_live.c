@@ -2,7 +2,6 @@
 #include "cmocka_all.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cupti_live.h"

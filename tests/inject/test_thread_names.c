@@ -1,7 +1,6 @@
 /* Names of threads that become known late: see thread_names.h. */
 #include "cmocka_all.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

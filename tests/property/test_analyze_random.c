@@ -11,7 +11,6 @@
 #include "fake_trace.h"
 #include "report.h"
 #include "timeline_model.h"
-#include "util.h"
 
 static void check_phase(const struct mt_report *report, uint32_t index)
 {

@@ -9,7 +9,6 @@
 #include "dice.h"
 #include "policy.h"
 #include "replay.h"
-#include "util.h"
 
 enum { STREAMS = 2, POOLS = 3, LIVE = 120, STEPS = 900, EVENTS = 8 * STEPS, PROGRAMS = 40 };
 

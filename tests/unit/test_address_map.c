@@ -6,8 +6,6 @@
 #include "address_model.h"
 #include "chart.h"
 #include "drawing_checks.h"
-#include "units.h"
-#include "util.h"
 
 #define MIB  (UINT64_C(1) << 20)
 #define BASE UINT64_C(0x7f0000000000)

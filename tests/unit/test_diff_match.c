@@ -2,7 +2,6 @@
 #include "cmocka_all.h"
 
 #include "diff.h"
-#include "util.h"
 
 enum { MOST = 8 };
 

@@ -6,7 +6,6 @@
 #include "cards.h"
 #include "header.h"
 #include "source.h"
-#include "util.h"
 
 #include "cmocka_all.h"
 

@@ -2,7 +2,6 @@
 #include "cmocka_all.h"
 
 #include "report_query.h"
-#include "units.h"
 #include "util.h"
 
 static void expect(uint64_t least_bytes, uint64_t most_bytes, const char *text)

@@ -6,7 +6,6 @@
 
 #include "parameter_layers.h"
 #include "symbols.h"
-#include "util.h"
 
 /* A letter is a token. */
 static void expect_repeats(const char *text, const char *wanted)

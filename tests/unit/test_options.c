@@ -1,5 +1,4 @@
 /* Option tables: accepted command lines, and every kind of error. */
-#include <fcntl.h>
 #include "cmocka_all.h"
 
 #include <stdio.h>

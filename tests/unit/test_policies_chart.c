@@ -6,7 +6,6 @@
 #include "drawing_checks.h"
 #include "picture_sizes.h"
 #include "policies_chart.h"
-#include "units.h"
 #include "util.h"
 
 static const struct mt_known_size cards[] = {{"one with 12 GB", UINT64_C(12616466432)},

@@ -6,7 +6,6 @@
 
 #include "dice.h"
 #include "search.h"
-#include "util.h"
 
 enum { MAX_POINTS = 4096 };
 

@@ -1,6 +1,5 @@
 #include "cmocka_all.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* site_cache.h and safe_path.h: nothing but memtrace's own files is removed, whatever other users
  * put into the cache or above it. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
 #include "drawing_checks.h"
 #include "picture_sizes.h"
 #include "trend.h"
-#include "units.h"
 #include "util.h"
 
 static uint64_t random_state = 5;

@@ -8,7 +8,6 @@
 
 #include "trace.h"
 #include "trace_end.h"
-#include "util.h"
 
 enum { RUNS = 40 };
 

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "import.h"
 #include "importers.h"
 #include "xplane_maker.h"
 #include "xplane_read.h"

@@ -23,7 +23,6 @@
 #define MT_ANALYZER_CACHE_CHAINS_H
 
 #include "map.h"
-#include "status.h"
 #include "symbols.h"
 
 #include <stdbool.h>

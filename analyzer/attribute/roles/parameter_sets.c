@@ -10,7 +10,6 @@
 #include "process_memory.h"
 #include "sorted.h"
 #include "symbols.h"
-#include "util.h"
 #include "work_kinds.h"
 
 /* Later allocations are no evidence: the first turns of a program suffice. */

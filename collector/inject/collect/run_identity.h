@@ -2,7 +2,6 @@
 #ifndef MT_INJECT_RUN_IDENTITY_H
 #define MT_INJECT_RUN_IDENTITY_H
 
-#include <stddef.h>
 
 enum { MT_JOB_TEXT = 256 };
 

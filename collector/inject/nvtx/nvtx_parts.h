@@ -15,7 +15,6 @@
 #define MT_INJECT_NVTX_PARTS_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "nvtx_abi.h"
 #include "inject_source.h"
