@@ -33,11 +33,10 @@ static bool own_folder(char folder[PATH_MAX])
 enum mt_status mt_private_file(const char *name, char path[PATH_MAX], struct mt_error *error)
 {
     char own[PATH_MAX]; /* the folder, then the name of a candidate */
-    size_t length;
 
     if (!own_folder(own))
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the folder of memtrace is unknown");
-    length = strlen(own);
+    size_t length = strlen(own);
     for (size_t i = 0; i < MT_ARRAY_LEN(folders); i++) {
         int more = snprintf(own + length, sizeof own - length, "%s%s", folders[i], name);
 

@@ -134,7 +134,6 @@ static void start_in_child(const char *browser, const char *page, int report)
 {
     char *words[] = {(char *)browser, (char *)page, NULL};
     pid_t grandchild = fork();
-    int why;
 
     if (grandchild > 0)
         _exit(0);
@@ -142,7 +141,7 @@ static void start_in_child(const char *browser, const char *page, int report)
         set_state();
         execv(browser, words);
     }
-    why = errno;
+    int why = errno;
     (void)!write(report, &why, sizeof why);
     _exit(127);
 }
@@ -152,13 +151,12 @@ static int start(const char *browser, const char *page)
 {
     int report[2], why = 0;
     ssize_t length;
-    pid_t child;
 
     if (pipe(report) != 0)
         return errno;
     (void)fcntl(report[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(report[1], F_SETFD, FD_CLOEXEC);
-    child = fork();
+    pid_t child = fork();
     if (child == 0)
         start_in_child(browser, page, report[1]);
     if (child < 0)
@@ -381,10 +379,9 @@ static int write_document(const struct arguments *arguments, size_t which,
                           const struct mt_buf *document, struct mt_buf *names)
 {
     struct mt_buf path = {0};
-    int code;
 
     mt_outputs_add_path(&path, arguments->directory, documents[which].name);
-    code = mt_outputs_write(path.data, &arguments->outputs, documents[which].kind, document);
+    int code = mt_outputs_write(path.data, &arguments->outputs, documents[which].kind, document);
     if (!code) {
         mt_buf_add_text(names, "  ");
         mt_buf_add_printable(names, path.data, path.length);
@@ -400,12 +397,11 @@ static int write_page(const struct mt_report *report, const struct mt_gate_run *
 {
     struct mt_report_html page = {.report = report, .gates = mt_gate_run_gates(run)};
     struct mt_buf answer = {0}, document = {0};
-    int code;
 
     mt_analyze_text(&answer, report, mt_plain_style(), NULL, true);
     page.answer = answer.data;
     mt_report_html_add(&document, &page);
-    code = write_document(arguments, REPORT_HTML, &document, names);
+    int code = write_document(arguments, REPORT_HTML, &document, names);
     mt_buf_release(&answer);
     mt_buf_release(&document);
     return code;
@@ -416,10 +412,9 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
 {
     const struct mt_gates *gates = mt_gate_run_gates(run);
     struct mt_buf document = {0};
-    int code;
 
     mt_analyze_json(&document, report, gates, arguments->all);
-    code = write_document(arguments, REPORT_JSON, &document, names);
+    int code = write_document(arguments, REPORT_JSON, &document, names);
     mt_buf_reset(&document);
     mt_summary_md_add(&document, report, gates, mt_gate_run_base(run));
     if (!code)
@@ -511,15 +506,13 @@ static int write_all(struct writing *writing)
     struct mt_gallery_options options = gallery_options(writing->arguments);
     struct mt_gallery gallery;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
-    int code;
 
     options.progress = show_drawing;
     options.meanwhile = write_documents_meanwhile;
     options.context = writing;
-    status = mt_gallery_write(writing->report, &options, &gallery, &error);
+    enum mt_status status = mt_gallery_write(writing->report, &options, &gallery, &error);
     mt_progress_end(&writing->progress);
-    code = writing->documents;
+    int code = writing->documents;
     if (!code && status != MT_OK)
         code = mt_report_picture_errors(&gallery, directory, &error);
     name_pictures(&writing->names, writing->report, &gallery);
@@ -597,11 +590,10 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
     const struct mt_analyze_options options = options_of(arguments, path);
     struct mt_report *report = NULL;
     struct mt_error error;
-    enum mt_status status;
-    int code;
 
     source->overlay.hides_ranges = arguments->unnamed;
-    status = mt_analyze_with_progress(source, &options, arguments->common.quiet, &report, &error);
+    enum mt_status status =
+        mt_analyze_with_progress(source, &options, arguments->common.quiet, &report, &error);
     if (hashing && status)
         mt_file_hash_cancel(hashing);
     else if (hashing)
@@ -611,7 +603,7 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
         return mt_policy_error(path, arguments->policy, &error);
     }
     mt_debug_passes(report);
-    code = report_all(source, report, run, arguments);
+    int code = report_all(source, report, run, arguments);
     code = mt_answer_verdict(code, source, path, &arguments->common);
     mt_report_release(report);
     return code ? code : mt_gate_run_verdict(run);
@@ -623,12 +615,11 @@ static int open_and_analyze(const char *path, struct mt_gate_run *run,
 {
     const bool hashes = shows_hash(arguments);
     struct mt_file_hashing hashing;
-    struct mt_source *source;
     int code = MT_EXIT_OK;
 
     if (hashes)
         mt_file_hash_begin(&hashing, path);
-    source = mt_open_input(path, &arguments->common, &code);
+    struct mt_source *source = mt_open_input(path, &arguments->common, &code);
     if (source)
         code = analyze(source, path, run, arguments, hashes ? &hashing : NULL);
     else if (hashes)
@@ -659,9 +650,9 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     struct mt_buf folder = {0};
     struct mt_gate_run run;
     char **paths;
-    int count, code;
+    int count;
 
-    code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
+    int code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
     if (code >= 0)
         return code;
     arguments.gates.outputs = &arguments.outputs;

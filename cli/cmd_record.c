@@ -254,13 +254,12 @@ int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
 {
     struct record *record =
         mt_memory_zeroed(1, sizeof *record); /* has too many paths for a small stack */
-    int code;
 
     record->recording.settings.sample_hz = DEFAULT_SAMPLE_HZ;
     record->stacks = "auto";
     record->phases = "nvtx,torch";
     record->follow = "all";
-    code = run(record, command, argc, argv);
+    int code = run(record, command, argc, argv);
     mt_recording_release(&record->recording);
     free(record);
     return code;

@@ -49,10 +49,9 @@ static void trace_box_side(const struct mt_glyph_pen *pen, double left, double r
                            double top)
 {
     const double corners[4][2] = {{left, bottom}, {right, bottom}, {right, top}, {left, top}};
-    struct mt_point p;
 
     for (int i = 0; i < 4; i++) {
-        p = place(pen, corners[i][0], corners[i][1]);
+        struct mt_point p = place(pen, corners[i][0], corners[i][1]);
         if (i)
             cairo_line_to(pen->cairo, p.x, p.y);
         else

@@ -139,10 +139,8 @@ static enum mt_status write_rows(struct job *job, struct mt_error *error)
 
 static enum mt_status write_picture(struct job *job, struct mt_error *error)
 {
-    enum mt_status status;
-
     write_header(job);
-    status = write_rows(job, error);
+    enum mt_status status = write_rows(job, error);
     begin_chunk(job, "IEND");
     end_chunk(job);
     mt_buf_release(&job->chunk);
@@ -156,10 +154,9 @@ enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme the
 {
     struct job job = {.drawing = drawing, .sink = sink, .scale = scale};
     const char *why = NULL;
-    enum mt_status status;
 
     MT_ASSERT_SOUND(mt_drawing_is_sound(drawing, &why), why);
-    status = mt_raster_open(drawing, theme, scale, &job.raster, error);
+    enum mt_status status = mt_raster_open(drawing, theme, scale, &job.raster, error);
     if (status == MT_OK)
         status = write_picture(&job, error);
     mt_raster_close(job.raster);

@@ -67,11 +67,9 @@ struct symbol {
 /* 2^k symbols share a number of extra bits. */
 static struct symbol symbol_of(unsigned value, unsigned k)
 {
-    unsigned bits;
-
     if (value < 2u << k)
         return (struct symbol){value, 0, 0};
-    bits = 31 - (unsigned)__builtin_clz(value) - k;
+    unsigned bits = 31 - (unsigned)__builtin_clz(value) - k;
     return (struct symbol){(bits << k) + (value >> bits), value & ((1u << bits) - 1), bits};
 }
 

@@ -11,9 +11,7 @@ enum { MT_VARINT_MAX_BYTES = 10 };
 
 static inline uint8_t *mt_put_u32(uint8_t *at, uint32_t value)
 {
-    int i;
-
-    for (i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++)
         *at++ = (uint8_t)(value >> 8 * i);
     return at;
 }
@@ -76,9 +74,8 @@ static inline size_t mt_cursor_left(const struct mt_cursor *cursor)
 static inline uint64_t mt_cursor_varint(struct mt_cursor *cursor)
 {
     uint64_t value = 0;
-    unsigned shift;
 
-    for (shift = 0; shift < 70 && cursor->at < cursor->end; shift += 7) {
+    for (unsigned shift = 0; shift < 70 && cursor->at < cursor->end; shift += 7) {
         uint8_t byte = *cursor->at++;
         if (shift == 63 && byte > 1)
             break;

@@ -69,9 +69,8 @@ static inline bool kind_is_known(unsigned kind)
 static enum mt_status split_columns(struct decoding *job, const char **reason)
 {
     struct mt_cursor in = job->block->columns;
-    int i;
 
-    for (i = 0; i < MT_COLUMN_COUNT; i++)
+    for (int i = 0; i < MT_COLUMN_COUNT; i++)
         job->columns[i] = (struct mt_cursor){in.end, in.end, false};
     while (mt_cursor_left(&in)) {
         uint64_t column = mt_cursor_varint(&in), length = mt_cursor_varint(&in);
@@ -108,14 +107,13 @@ static bool read_planes(struct mt_cursor *in, uint32_t count, uint32_t limit, ui
 static bool read_differences(struct mt_cursor *in, uint32_t limit, uint64_t *out, uint32_t *count)
 {
     uint64_t value = 0;
-    uint32_t i, n, shift;
 
     *count = 0;
     if (!mt_cursor_left(in))
         return true;
-    n = (uint32_t)mt_cursor_bounded(in, limit);
-    shift = (uint32_t)mt_cursor_bounded(in, 63);
-    for (i = 0; i < n; i++) {
+    uint32_t n = (uint32_t)mt_cursor_bounded(in, limit);
+    uint32_t shift = (uint32_t)mt_cursor_bounded(in, 63);
+    for (uint32_t i = 0; i < n; i++) {
         value += mt_unzigzag(mt_cursor_varint(in));
         out[i] = value << shift;
     }
@@ -125,13 +123,11 @@ static bool read_differences(struct mt_cursor *in, uint32_t limit, uint64_t *out
 
 static bool read_sizes(struct mt_cursor *in, uint32_t limit, uint64_t *out, uint32_t *count)
 {
-    uint32_t i, n;
-
     *count = 0;
     if (!mt_cursor_left(in))
         return true;
-    n = (uint32_t)mt_cursor_bounded(in, limit);
-    for (i = 0; i < n; i++)
+    uint32_t n = (uint32_t)mt_cursor_bounded(in, limit);
+    for (uint32_t i = 0; i < n; i++)
         out[i] = mt_cursor_varint(in);
     *count = n;
     return !in->bad && !mt_cursor_left(in);
@@ -166,10 +162,9 @@ static bool read_times(struct decoding *job)
 static bool read_gaps(struct decoding *job)
 {
     struct mt_cursor *in = &job->columns[MT_COLUMN_SEQ_GAPS];
-    uint32_t i;
 
     MT_ASSERT(job->gapped <= job->count);
-    for (i = 0; i < job->gapped; i++)
+    for (uint32_t i = 0; i < job->gapped; i++)
         job->decoder->gaps[i] = mt_cursor_varint(in);
     return !in->bad && !mt_cursor_left(in);
 }
@@ -178,9 +173,8 @@ static bool read_gaps(struct decoding *job)
 static bool skip_payloads(struct decoding *job)
 {
     struct mt_cursor *in = &job->columns[MT_COLUMN_PAYLOADS];
-    uint32_t i;
 
-    for (i = 0; i < job->paid; i++)
+    for (uint32_t i = 0; i < job->paid; i++)
         mt_cursor_take(in, mt_cursor_varint(in));
     return !in->bad && !mt_cursor_left(in);
 }
@@ -188,9 +182,7 @@ static bool skip_payloads(struct decoding *job)
 static enum mt_status resolve_ids(struct decoding *job, enum mt_table table, const uint64_t *values,
                                   uint32_t count, uint32_t *out, uint8_t *lost_flags)
 {
-    uint32_t i;
-
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         bool lost = false;
         enum mt_status status =
             mt_ids_resolve(job->ids, job->symbols, table, values[i], &out[i], &lost);
@@ -265,11 +257,10 @@ static void note_heap(struct decoding *job, const struct mt_event *form)
 static enum mt_status read_forms(struct decoding *job)
 {
     struct mt_cursor *in = &job->columns[MT_COLUMN_FORMS];
-    uint32_t i;
 
     job->form_count = (uint32_t)mt_cursor_bounded(in, job->count);
     job->only_heap = UINT32_MAX;
-    for (i = 0; i < job->form_count; i++) {
+    for (uint32_t i = 0; i < job->form_count; i++) {
         struct decoder_form *form = &job->decoder->forms[i];
         enum mt_status status = read_form(job, form);
         if (status != MT_OK)
@@ -315,14 +306,13 @@ static enum mt_status read_symbol_columns(struct decoding *job, const char **rea
 {
     struct mt_decoder *decoder = job->decoder;
     struct mt_cursor *columns = job->columns;
-    enum mt_status status;
 
     /* The array of times holds the ids of the file until the times are read. */
     if (!read_differences(&columns[MT_COLUMN_STACKS], job->count, decoder->times,
                           &job->stack_count))
         return malformed(reason, "column of stacks is malformed");
-    status = resolve_ids(job, MT_TABLE_STACKS, decoder->times, job->stack_count, decoder->stacks,
-                         decoder->stack_lost);
+    enum mt_status status = resolve_ids(job, MT_TABLE_STACKS, decoder->times, job->stack_count,
+                                        decoder->stacks, decoder->stack_lost);
     if (status != MT_OK)
         return status;
     if (!read_differences(&columns[MT_COLUMN_NAMES], job->count, decoder->times, &job->name_count))
@@ -479,11 +469,10 @@ enum mt_status mt_event_block_parse(const uint8_t *raw, size_t length, struct mt
                                     const char **reason)
 {
     uint32_t header_bytes;
-    enum mt_status status;
 
     if (length < MT_BLOCK_HEADER_BYTES)
         return malformed(reason, "not a block of events");
-    status = parse_header(raw, &block->header, &header_bytes, reason);
+    enum mt_status status = parse_header(raw, &block->header, &header_bytes, reason);
     if (status != MT_OK)
         return status;
     if (header_bytes > length || block->header.definition_bytes > length - header_bytes)
@@ -595,9 +584,8 @@ static uint64_t count_invalid(const struct decoding *job)
     const uint16_t *stack_index = decoder->stack_index, *name_index = decoder->name_index;
     uint64_t invalid = 0;
     bool stack_lost = false;
-    uint32_t i;
 
-    for (i = 0; i < job->count; i++) {
+    for (uint32_t i = 0; i < job->count; i++) {
         const struct decoder_form *form = &decoder->forms[decoder->form_index[i]];
         bool lost = form->lost;
         if (form->fields & MT_FIELD_STACK)
@@ -641,7 +629,6 @@ enum mt_status mt_event_block_decode(struct mt_decoder *decoder, const struct mt
                            .ids = ids,
                            .symbols = symbols,
                            .count = block->header.event_count};
-    enum mt_status status;
 
     memset(decoded, 0, sizeof *decoded);
     if (!job.count)
@@ -650,7 +637,7 @@ enum mt_status mt_event_block_decode(struct mt_decoder *decoder, const struct mt
     if (make_room(decoder, job.count) != MT_OK)
         return MT_ERR_MEMORY;
     decoded->events = decoder->events;
-    status = columns_read(&job, reason);
+    enum mt_status status = columns_read(&job, reason);
     if (status == MT_OK && !build_events(&job))
         status = malformed(reason, "events are malformed");
     if (status != MT_OK)

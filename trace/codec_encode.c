@@ -330,11 +330,10 @@ struct mt_encoder *mt_encoder_new(size_t max_events)
 {
     struct mt_encoder *encoder = calloc(1, sizeof *encoder);
     size_t n = max_events;
-    uint32_t power;
 
     if (!encoder || n > MT_ENCODER_MAX_EVENTS)
         goto failed;
-    power = power_of_two_from(n);
+    uint32_t power = power_of_two_from(n);
     encoder->max_events = n;
     encoder->forms = malloc(n * sizeof *encoder->forms);
     encoder->places = malloc(n * sizeof *encoder->places);

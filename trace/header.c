@@ -343,11 +343,10 @@ static enum mt_status set_fact(const struct fact *fact, const char *value, size_
                                struct mt_arena *arena, struct mt_trace_header *header)
 {
     char *field = (char *)header + fact->offset;
-    const char *text;
     uint64_t number;
 
     if (fact->kind == TEXT) {
-        text = mt_arena_text(arena, value, length);
+        const char *text = mt_arena_text(arena, value, length);
         if (!text)
             return MT_ERR_MEMORY;
         memcpy(field, &text, sizeof text);

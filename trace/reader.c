@@ -130,9 +130,7 @@ static void count_frame(struct trace_source *source, const struct mt_found *foun
 static bool batch_is_sound(const struct mt_symbols *symbols, const struct mt_decoded *decoded,
                            const char **why)
 {
-    size_t i;
-
-    for (i = 0; i < decoded->count; i++) {
+    for (size_t i = 0; i < decoded->count; i++) {
         const struct mt_event *event = &decoded->events[i];
         MT_SOUND(why, !i || event->seq > event[-1].seq);
         MT_SOUND(why, !i || event->t_ns >= event[-1].t_ns);
@@ -237,7 +235,6 @@ static enum mt_status trace_rewind(struct mt_source *base, struct mt_error *erro
 static enum mt_status find_all_frames(struct trace_source *source, struct mt_error *error)
 {
     struct mt_zstd_frames *frames = &source->frames;
-    size_t i;
     enum mt_status status = mt_zstd_frames_get(frames, SIZE_MAX, error);
 
     if (status != MT_END)
@@ -248,7 +245,7 @@ static enum mt_status find_all_frames(struct trace_source *source, struct mt_err
     source->places = malloc((frames->count + 1) * sizeof *source->places);
     if (!source->infos || !source->places)
         return host_error(error, MT_ERR_MEMORY);
-    for (i = 0; i < frames->count; i++) {
+    for (size_t i = 0; i < frames->count; i++) {
         if (frames->found[i].damage)
             continue;
         source->places[source->info_count] = i;
@@ -274,15 +271,12 @@ enum mt_status mt_trace_frames(struct mt_source *base, const struct mt_zstd_fram
  * and are not read. */
 static enum mt_status define_before(struct trace_source *source, size_t end, struct mt_error *error)
 {
-    size_t i;
-
-    for (i = 0; i < end; i++) {
+    for (size_t i = 0; i < end; i++) {
         const struct mt_found *found = &source->frames.found[i];
         struct mt_event_block block;
-        enum mt_status status;
         if (found->damage || found->defined || !found->entry.definition_bytes)
             continue;
-        status = load(source, i, &block, error);
+        enum mt_status status = load(source, i, &block, error);
         if (status != MT_OK && status != MT_ERR_FORMAT)
             return status;
     }
@@ -313,13 +307,12 @@ static enum mt_status trace_seek(struct mt_source *base, uint64_t target, bool b
 {
     struct trace_source *source = from_base(base);
     enum mt_status status = find_all_frames(source, error);
-    size_t frame;
 
     if (status == MT_OK)
         status = trace_rewind(base, error);
     if (status != MT_OK || !source->info_count)
         return status;
-    frame = source->places[frame_before(source, target, by_time)];
+    size_t frame = source->places[frame_before(source, target, by_time)];
     MT_ASSERT(frame < source->frames.count && !source->frames.found[frame].damage);
     status = define_before(source, frame, error);
     if (status != MT_OK)
@@ -403,11 +396,10 @@ static bool header_is_lost(const struct mt_zstd_frames *frames)
 static enum mt_status check_is_trace(struct trace_source *source, struct mt_error *error)
 {
     struct mt_zstd_frames *frames = &source->frames;
-    enum mt_status status;
 
     if (!header_is_lost(frames))
         return MT_OK;
-    status = mt_zstd_frames_get(frames, 1, error);
+    enum mt_status status = mt_zstd_frames_get(frames, 1, error);
     if (status == MT_END)
         return mt_fail(error, MT_ERR_FORMAT, 0, "not a memtrace trace: %s",
                        frames->found[0].damage);
@@ -421,8 +413,6 @@ static enum mt_status check_is_trace(struct trace_source *source, struct mt_erro
 static enum mt_status open_input(struct trace_source *source, struct mt_error *error)
 {
     struct mt_zstd_frames *frames = &source->frames;
-    enum mt_status status;
-    size_t i;
 
     source->base.input_bytes = source->input.size;
     mt_ids_init(&source->ids, source->input.size);
@@ -431,12 +421,13 @@ static enum mt_status open_input(struct trace_source *source, struct mt_error *e
     if (!source->decoder || mt_symbols_init(&source->base.symbols) != MT_OK ||
         mt_zstd_frames_init(frames, &source->input) != MT_OK)
         return host_error(error, MT_ERR_MEMORY);
-    status = mt_zstd_frames_read_header(frames, &source->arena, &source->base.header, error);
+    enum mt_status status =
+        mt_zstd_frames_read_header(frames, &source->arena, &source->base.header, error);
     if (status == MT_OK)
         status = mt_zstd_frames_use_index(frames, error);
     if (status == MT_OK)
         status = check_is_trace(source, error);
-    for (i = 0; frames->indexed && i < frames->count; i++)
+    for (size_t i = 0; frames->indexed && i < frames->count; i++)
         source->base.decoded_bytes += frames->found[i].entry.info.raw_bytes;
     return status;
 }

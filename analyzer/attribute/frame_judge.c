@@ -434,12 +434,11 @@ static struct mt_judged judge_native(const char *function, const char *file)
 {
     struct mt_judged judged = {MT_ORIGIN_NATIVE, MT_RANK_NATIVE_PLUMBING};
     char name[MT_CXX_NAME_SIZE];
-    size_t row;
 
     if (is_address(function))
         return judged;
     mt_cxx_name(function, name);
-    row = native_row(name);
+    size_t row = native_row(name);
     if (!strncmp(name, "torch::autograd::Engine::", 25))
         judged.origin = MT_ORIGIN_ENGINE;
     if (is_of_interpreter(file))
@@ -541,12 +540,11 @@ static struct mt_judged judge_python(const char *function, const char *file)
 struct mt_judged mt_judge_frame(const struct mt_symbols *symbols, uint32_t id)
 {
     const struct mt_frame *frame = id < symbols->frame_count ? &symbols->frames[id] : NULL;
-    const char *function, *file;
 
     if (!frame)
         return (struct mt_judged){MT_ORIGIN_NATIVE, MT_RANK_NATIVE_PLUMBING};
-    function = mt_symbols_text(symbols, frame->function);
-    file = mt_symbols_text(symbols, frame->file);
+    const char *function = mt_symbols_text(symbols, frame->function);
+    const char *file = mt_symbols_text(symbols, frame->file);
     return mt_code_is_native(function, file) ? judge_native(function, file)
                                              : judge_python(function, file);
 }

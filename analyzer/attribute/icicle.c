@@ -261,7 +261,6 @@ static void descend_tie(struct tree *tree, const struct mt_holding *holding, uin
 {
     struct mt_node node = {
         .kind = MT_NODE_TIED, .phase = MT_NO_PHASE, .tie = holding->tie, .frame = MT_NO_ID};
-    struct mt_site site;
 
     node.own = MT_NO_ID;
     if (tree->nodes[*at].is_initial ||
@@ -269,7 +268,7 @@ static void descend_tie(struct tree *tree, const struct mt_holding *holding, uin
         return;
     if (holding->tied != MT_NO_ID) {
         mt_site_table_update(&tree->sites, tree->symbols);
-        site = mt_site_table_at(&tree->sites, holding->tied);
+        struct mt_site site = mt_site_table_at(&tree->sites, holding->tied);
         node.frame = site.frame;
         node.own = site.own;
     }

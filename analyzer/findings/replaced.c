@@ -213,12 +213,11 @@ static uint32_t link_of(struct reading *reading, const struct mt_event *event)
 static void on_alloc(struct reading *reading, const struct mt_event *event)
 {
     /* its free was lost */
-    uint32_t chain;
 
     end_block(reading, event->addr);
     mt_grow_to(&reading->live, &reading->live_capacity, reading->live_count + 1,
                sizeof *reading->live);
-    chain = event->stack == MT_NO_ID ? 0 : link_of(reading, event);
+    uint32_t chain = event->stack == MT_NO_ID ? 0 : link_of(reading, event);
     reading->live[reading->live_count] =
         (struct live){event->addr, event->size_bytes, chain, reading->step > 0};
     mt_map_put(&reading->slots, event->addr, (uint32_t)reading->live_count++);

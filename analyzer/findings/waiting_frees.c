@@ -160,7 +160,6 @@ static enum mt_status find(struct mt_finding_search *search)
     const struct mt_trace_header *header = &analysis->source->header;
     struct reading reading = {
         .search = search, .until_event = peak->event, .log = &analysis->survey.log};
-    struct waiting_line line;
 
     if (analysis->report->what_if || !header->has_free_requested || !header->has_free_completed ||
         analysis->report->integrity.events_dropped || peak->then.active <= peak->then.allocated ||
@@ -169,7 +168,7 @@ static enum mt_status find(struct mt_finding_search *search)
     mt_alloc_log_rewind(reading.log);
     enum mt_status status = mt_read_again_events(analysis, &reading, on_event);
     if (status == MT_OK) {
-        line = largest(&reading);
+        struct waiting_line line = largest(&reading);
         if (line.stack != MT_NO_ID)
             say(search, &line);
     }

@@ -401,13 +401,12 @@ struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
                                           const struct mt_block_life *life, struct mt_block_end end,
                                           double score)
 {
-    struct mt_kept_block block;
     uint32_t at;
 
     if (kept->count == kept->capacity && is_below(score, life, &kept->heap[0]))
         return NULL;
-    block = (struct mt_kept_block){.score = score,
-                                   .shape = {.life = *life, .end = end, .place = MT_NO_ID}};
+    struct mt_kept_block block = {.score = score,
+                                  .shape = {.life = *life, .end = end, .place = MT_NO_ID}};
     if (kept->count < kept->capacity) {
         kept->heap[kept->count] = block;
         at = sift_up(kept->heap, kept->count++);

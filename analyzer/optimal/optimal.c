@@ -50,11 +50,9 @@ struct solver {
 
 static void part_release(struct part_search *part)
 {
-    int i;
-
     mt_improver_release(&part->improver);
     mt_exact_free(part->exact);
-    for (i = 0; i < ORDERS; i++)
+    for (int i = 0; i < ORDERS; i++)
         free(part->orders[i]);
     free(part->shuffled);
     free(part);
@@ -64,11 +62,10 @@ static void part_release(struct part_search *part)
 static void part_prepare_exact(struct part_search *part)
 {
     static const char *const criteria[ORDERS] = {"WA", "AW", "WAT"};
-    int i;
 
     if (part->exact || part->instance.count > MT_EXACT_MAX_ITEMS)
         return;
-    for (i = 0; i < ORDERS; i++) {
+    for (int i = 0; i < ORDERS; i++) {
         part->orders[i] = mt_memory_zeroed((size_t)part->instance.count + 1, sizeof(uint32_t));
         mt_placement_sort(&part->instance, criteria[i], part->orders[i]);
     }
@@ -79,9 +76,8 @@ static void part_prepare_exact(struct part_search *part)
 static uint64_t lower_bound(const struct solver *solver)
 {
     uint64_t lower = solver->whole.bound;
-    size_t i;
 
-    for (i = 0; i < solver->part_count; i++)
+    for (size_t i = 0; i < solver->part_count; i++)
         lower = mt_max_u64(lower, solver->parts[i]->lower);
     return lower;
 }
@@ -89,9 +85,8 @@ static uint64_t lower_bound(const struct solver *solver)
 static struct part_search *highest_part(const struct solver *solver)
 {
     struct part_search *highest = NULL;
-    size_t i;
 
-    for (i = 0; i < solver->part_count; i++)
+    for (size_t i = 0; i < solver->part_count; i++)
         if (!highest || solver->parts[i]->improver.height > highest->improver.height)
             highest = solver->parts[i];
     return highest;
@@ -112,14 +107,13 @@ static enum mt_exact_answer search_below(const struct solver *solver, struct par
     struct mt_improver *improver = &part->improver;
     enum mt_exact_answer answer = mt_exact_search(part->exact, target, order, by_load, &nodes,
                                                   solver->deadline_ns, improver->draft->addresses);
-    uint32_t i;
 
     part->work += limit - nodes;
     if (answer == MT_EXACT_IMPOSSIBLE)
         part->lower = target + solver->unit;
     if (answer != MT_EXACT_FOUND)
         return answer;
-    for (i = 0; i < part->instance.count; i++)
+    for (uint32_t i = 0; i < part->instance.count; i++)
         height = mt_max_u64(height, improver->draft->addresses[i] + part->instance.items[i].bytes);
     improver->height = height;
     memcpy(improver->addresses, improver->draft->addresses,
@@ -174,15 +168,13 @@ static void show_progress(const struct solver *solver)
 static void search_exactly(const struct solver *solver, struct part_search *part, uint64_t target)
 {
     uint64_t restarts = part->nodes / RESTART_NODES;
-    int i;
 
-    for (i = 0; i < ORDERS; i++) {
+    for (int i = 0; i < ORDERS; i++) {
         bool by_load = i < ORDERS_BY_LOAD;
-        uint64_t r;
         if (search_below(solver, part, target, part->orders[i], by_load, part->nodes) !=
             MT_EXACT_GAVE_UP)
             return;
-        for (r = 0; r < restarts && !mt_deadline_passed(solver->deadline_ns); r++) {
+        for (uint64_t r = 0; r < restarts && !mt_deadline_passed(solver->deadline_ns); r++) {
             show_progress(solver);
             shuffle_a_little(part, part->orders[i]);
             if (search_below(solver, part, target, part->shuffled, by_load, RESTART_NODES) !=
@@ -258,11 +250,10 @@ static void round_of(const struct solver *solver, struct part_search *part)
     part_prepare_exact(part);
     prepare_draft(&part->improver);
     uint64_t before = part->improver.placements;
-    uint32_t steps;
-    int t;
 
-    steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance.count, 1 << 20);
-    for (t = 0; t < TARGETS; t++) {
+    uint32_t steps =
+        FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance.count, 1 << 20);
+    for (int t = 0; t < TARGETS; t++) {
         show_progress(solver);
         if (part->exact && part->improver.height > goal(solver) &&
             (t == 0 || !solver->options->capacity_bytes))
@@ -397,7 +388,6 @@ static void construct_all(struct solver *solver)
     struct construction all = {.solver = solver};
     struct mt_part *parts;
     pthread_t thread;
-    bool helps;
 
     mt_instance_split(&solver->whole, &parts, &all.count);
     solver->addresses =
@@ -405,7 +395,7 @@ static void construct_all(struct solver *solver)
     all.parts = parts;
     all.models = find_models(&solver->whole, parts, all.count);
     all.searches = mt_memory_zeroed((size_t)all.count + 1, sizeof(struct part_search *));
-    helps = all.count > 1 && !pthread_create(&thread, NULL, construct_parts, &all);
+    bool helps = all.count > 1 && !pthread_create(&thread, NULL, construct_parts, &all);
     (void)construct_parts(&all);
     if (helps)
         pthread_join(thread, NULL);
@@ -423,19 +413,15 @@ static void construct_all(struct solver *solver)
 
 static void prepare(struct solver *solver, const struct mt_buffers *buffers)
 {
-    size_t i;
-
     mt_instance_build(buffers, &solver->whole);
-    for (i = 0; i < buffers->count; i++)
+    for (size_t i = 0; i < buffers->count; i++)
         solver->unit = mt_greatest_divisor(solver->unit, buffers->items[i].bytes);
     solver->unit = solver->unit ? solver->unit : 1;
 }
 
 static void searches_release(struct solver *solver)
 {
-    size_t i;
-
-    for (i = 0; i < solver->part_count; i++)
+    for (size_t i = 0; i < solver->part_count; i++)
         part_release(solver->parts[i]);
     free(solver->parts);
     mt_draft_release(&solver->draft);
@@ -446,13 +432,12 @@ static enum mt_status collect(struct solver *solver, const struct mt_buffers *bu
                               struct mt_optimal_result *result, struct mt_error *error)
 {
     bool valid;
-    uint32_t i;
 
     result->max_load_bytes = solver->whole.bound;
     result->lower_bound_bytes = lower_bound(solver);
     searches_release(solver);
     result->addresses = mt_memory_zeroed(buffers->count + 1, sizeof *result->addresses);
-    for (i = 0; i < solver->whole.count; i++)
+    for (uint32_t i = 0; i < solver->whole.count; i++)
         result->addresses[solver->whole.items[i].origin] = solver->addresses[i];
     mt_instance_release(&solver->whole);
     free(solver->addresses);
@@ -469,7 +454,6 @@ enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
 {
     uint64_t begin_ns = mt_now_ns();
     struct solver solver = {.options = options, .deadline_ns = MT_NO_DEADLINE};
-    enum mt_status status;
 
     memset(result, 0, sizeof *result);
     if (options->time_ns)
@@ -477,7 +461,7 @@ enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
     prepare(&solver, buffers);
     construct_all(&solver);
     improve_all(&solver);
-    status = collect(&solver, buffers, result, error);
+    enum mt_status status = collect(&solver, buffers, result, error);
     result->used_ns = mt_now_ns() - begin_ns;
     return status;
 }
@@ -521,11 +505,10 @@ void mt_improver_construct(struct mt_improver *improver, uint64_t goal, uint64_t
     static const char *const orders[] = {"WZ",  "AZ", "ZW", "TAW", "WTA",
                                          "TWA", "UW", "LW", "ZUW", "TU"};
     uint32_t placed;
-    size_t i;
     int fit;
 
     prepare_draft(improver);
-    for (i = 0; i < MT_ARRAY_LEN(orders); i++)
+    for (size_t i = 0; i < MT_ARRAY_LEN(orders); i++)
         for (fit = MT_FIT_FIRST; fit <= MT_FIT_BEST; fit++) {
             bool first = improver->height == UINT64_MAX;
             if (improver->height <= goal || (!first && mt_deadline_passed(deadline_ns)))

@@ -107,14 +107,12 @@ static struct life life_of(const struct mt_occupancy *occupancy, uint32_t number
 
 void mt_occupancy_prepare(struct mt_occupancy *occupancy, const struct mt_instance *instance)
 {
-    uint32_t bucket_count;
-
     occupancy->instance = instance;
     mt_grow_to(&occupancy->bucket_of, &occupancy->section_capacity,
                (size_t)instance->section_count + 1, sizeof *occupancy->bucket_of);
     mt_grow_to(&occupancy->partial, &occupancy->partial_capacity, 2 * (size_t)instance->count,
                sizeof *occupancy->partial);
-    bucket_count = make_buckets(occupancy);
+    uint32_t bucket_count = make_buckets(occupancy);
     for (occupancy->leaves = 1; occupancy->leaves < bucket_count;)
         occupancy->leaves *= 2;
     mt_grow_zeroed_to(&occupancy->nodes, &occupancy->node_capacity, 2 * (size_t)occupancy->leaves,
@@ -124,10 +122,9 @@ void mt_occupancy_prepare(struct mt_occupancy *occupancy, const struct mt_instan
 void mt_occupancy_clear(struct mt_occupancy *occupancy, uint64_t *addresses)
 {
     struct mt_occupancy_bucket *bucket = occupancy->buckets;
-    size_t i;
 
     occupancy->addresses = addresses;
-    for (i = 0; i < 2 * (size_t)occupancy->leaves; i++)
+    for (size_t i = 0; i < 2 * (size_t)occupancy->leaves; i++)
         occupancy->nodes[i].whole.count = occupancy->nodes[i].some.count = 0;
     for (; bucket->first_section < occupancy->instance->section_count; bucket++)
         bucket->list_end = bucket->list;
@@ -135,9 +132,7 @@ void mt_occupancy_clear(struct mt_occupancy *occupancy, uint64_t *addresses)
 
 void mt_occupancy_release(struct mt_occupancy *occupancy)
 {
-    size_t i;
-
-    for (i = 0; i < occupancy->node_capacity; i++) {
+    for (size_t i = 0; i < occupancy->node_capacity; i++) {
         free(occupancy->nodes[i].whole.items);
         free(occupancy->nodes[i].some.items);
     }
@@ -287,9 +282,9 @@ static void search_add_partial(struct search *search, const struct mt_occupancy 
                                uint32_t bucket, const struct mt_item *item, struct range *memory)
 {
     struct ranges ranges = {memory, 0, MAX_CHANGES};
-    uint32_t i;
 
-    for (i = occupancy->buckets[bucket].list; i < occupancy->buckets[bucket].list_end; i++) {
+    for (uint32_t i = occupancy->buckets[bucket].list; i < occupancy->buckets[bucket].list_end;
+         i++) {
         const struct mt_item *other = &occupancy->instance->items[occupancy->partial[i]];
         uint64_t begin = occupancy->addresses[occupancy->partial[i]], end = begin + other->bytes;
         struct range *last = &memory[ranges.count - (ranges.count > 0)];
@@ -327,9 +322,8 @@ static uint64_t next_free(struct search *search, uint64_t address, uint64_t byte
 static uint64_t end_of_gap(const struct search *search)
 {
     uint64_t end = UINT64_MAX;
-    unsigned i;
 
-    for (i = 0; i < search->count; i++)
+    for (unsigned i = 0; i < search->count; i++)
         if (search->at[i] < search->end[i] && search->at[i]->begin < end)
             end = search->at[i]->begin;
     return end;
@@ -477,11 +471,10 @@ void mt_placement_check(const struct mt_buffers *buffers, const uint64_t *addres
                         uint64_t *height)
 {
     struct used_ranges used = {0};
-    size_t i;
 
     *valid = true;
     *height = 0;
-    for (i = 0; i < buffers->count; i++) {
+    for (size_t i = 0; i < buffers->count; i++) {
         uint64_t end;
         if (__builtin_add_overflow(addresses[i], buffers->items[i].bytes, &end))
             *valid = false;
@@ -544,9 +537,8 @@ static double value_of(const struct mt_item *item, char criterion)
 static void fill_keys(const struct mt_instance *instance, char criterion, uint64_t *keys)
 {
     uint64_t *loads = criterion == 'T' ? make_loads(instance) : NULL;
-    uint32_t i;
 
-    for (i = 0; i < instance->count; i++) {
+    for (uint32_t i = 0; i < instance->count; i++) {
         const struct mt_item *item = &instance->items[i];
         double value = loads ? (double)largest_load(loads, instance->section_count, item)
                              : value_of(item, criterion);
@@ -560,9 +552,8 @@ void mt_placement_sort(const struct mt_instance *instance, const char *criteria,
 {
     uint64_t *keys = mt_memory_new(((size_t)instance->count + 1) * sizeof *keys);
     size_t k = strlen(criteria);
-    uint32_t i;
 
-    for (i = 0; i < instance->count; i++)
+    for (uint32_t i = 0; i < instance->count; i++)
         order[i] = i;
     while (k-- > 0) {
         fill_keys(instance, criteria[k], keys);

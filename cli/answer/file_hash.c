@@ -35,16 +35,15 @@ static int hash_descriptor(int fd, struct mt_file_hashing *hashing)
 static int hash_file(struct mt_file_hashing *hashing)
 {
     struct stat facts;
-    int fd, why;
 
     if (stat(hashing->path, &facts) != 0)
         return errno;
     if (!S_ISREG(facts.st_mode))
         return 0;
-    fd = mt_io_open(hashing->path, O_RDONLY | O_NONBLOCK, 0);
+    int fd = mt_io_open(hashing->path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return errno;
-    why = hash_descriptor(fd, hashing);
+    int why = hash_descriptor(fd, hashing);
     close(fd);
     return why;
 }

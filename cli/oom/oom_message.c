@@ -453,14 +453,13 @@ static size_t find_last(const struct mt_oom_squeezed *text, struct mt_oom_messag
 bool mt_oom_find(const char *text, size_t length, struct mt_oom_message *message)
 {
     struct mt_oom_squeezed squeezed = mt_oom_squeeze(text, length);
-    struct mt_oom_place place;
     size_t after_last = 0;
 
     *message = (struct mt_oom_message){.rank = MT_OOM_NO_NUMBER, .device = MT_OOM_NO_NUMBER};
     size_t at = find_last(&squeezed, message, &after_last);
     if (message->wording) {
         choose_by_traceback(&squeezed, at, &message->wording);
-        place = mt_oom_find_place(text, length, at);
+        struct mt_oom_place place = mt_oom_find_place(text, length, at);
         message->line = place.line;
         read_numbers(&squeezed, at, message);
         read_surroundings(&squeezed, at, message);

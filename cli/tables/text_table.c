@@ -571,7 +571,6 @@ void mt_text_table_add(struct mt_buf *out, struct mt_table *table, unsigned inde
     size_t rows = mt_table_rows(table);
     struct table_layout layout;
     struct mt_buf words = {0};
-    struct callers callers;
 
     add_words(&words, table);
     if (rows) {
@@ -581,7 +580,7 @@ void mt_text_table_add(struct mt_buf *out, struct mt_table *table, unsigned inde
         mt_buf_add_text(out, style->reset);
         for (size_t i = 0; i < rows; i++)
             at = add_row(table, &layout, &table->cells[i * table->column_count], at, indent, out);
-        callers = find_callers(table, &layout, words.data);
+        struct callers callers = find_callers(table, &layout, words.data);
         add_callers(out, &callers, indent, style);
     }
     mt_buf_release(&words);

@@ -145,11 +145,10 @@ static inline uint64_t mt_python_word(const struct mt_python_view *view,
     const struct mt_python_layout *l = &view->layout;
     struct mt_python_code *set = thread->codes[mt_python_set(frame->code)];
     const char *code = (const char *)frame->code;
-    uint64_t mark;
 
     if (mt_python_pointer(code, l->object_type) != (uintptr_t)view->code_type)
         return 0;
-    mark = mt_python_mark(l, code);
+    uint64_t mark = mt_python_mark(l, code);
     for (int way = 0; way < MT_PYTHON_WAYS; way++)
         if (set[way].code == frame->code && set[way].mark == mark)
             return (uint64_t)set[way].id << 32 | mt_python_offset(l, &set[way], frame);
