@@ -17,6 +17,11 @@ enum mt_status mt_fail(struct mt_error *error, enum mt_status status, uint64_t o
     return status;
 }
 
+enum mt_status mt_fail_status(struct mt_error *error, enum mt_status status)
+{
+    return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+}
+
 const char *mt_status_text(enum mt_status status)
 {
     switch (status) {

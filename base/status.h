@@ -43,6 +43,14 @@ struct mt_error {
 enum mt_status mt_fail(struct mt_error *error, enum mt_status status, uint64_t offset,
                        const char *format, ...) MT_PRINTF(4, 5);
 
+/* mt_fail without an offset, with mt_status_text as the reason. */
+enum mt_status mt_fail_status(struct mt_error *error, enum mt_status status);
+
+static inline enum mt_status mt_fail_memory(struct mt_error *error)
+{
+    return mt_fail_status(error, MT_ERR_MEMORY);
+}
+
 /* Returns short lower-case words for a code: "out of memory", "damaged input", ... */
 const char *mt_status_text(enum mt_status status);
 

@@ -67,7 +67,7 @@ static enum mt_status read_frame(int fd, struct mt_arena *arena, struct mt_trace
     if (!bytes)
         return refuse(error, "has no header");
     if (!room)
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        status = mt_fail_memory(error);
     else if (mt_io_pread_full(fd, room, bytes, 0) != (ssize_t)bytes)
         status = refuse(error, "its header is cut");
     if (status == MT_OK) {
@@ -104,7 +104,7 @@ static enum mt_status write_frame(int fd, const struct mt_trace_header *header,
         return refuse(error, "has no header");
     mt_header_write(header, bytes, &frame);
     if (frame.failed)
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        status = mt_fail_memory(error);
     else if (frame.length != bytes)
         status = mt_fail(error, MT_ERR_USAGE, 0, "its header has no room");
     else if (lseek(fd, 0, SEEK_SET) || !mt_io_write(fd, frame.data, frame.length))

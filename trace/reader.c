@@ -52,11 +52,6 @@ static void count_damage(struct trace_source *source, size_t i, const char *reas
         mt_fail(&integrity->first_error, MT_ERR_FORMAT, offset, "frame %zu: %s", number, reason);
 }
 
-static enum mt_status host_error(struct mt_error *error, enum mt_status status)
-{
-    return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
-}
-
 /* Whether this is damage of the file, which is counted, and not a failure of the host. */
 static bool is_damage(enum mt_status status)
 {
@@ -77,7 +72,7 @@ static enum mt_status load(struct trace_source *source, size_t i, struct mt_even
         status = mt_ids_define(&source->ids, &source->base.symbols, block->definitions, &reason);
         found->defined = status == MT_OK;
         if (status == MT_ERR_MEMORY)
-            return host_error(error, status);
+            return mt_fail_status(error, status);
     }
     if (!is_damage(status))
         return status;
@@ -100,7 +95,7 @@ static enum mt_status decode(struct trace_source *source, size_t i,
         status = mt_event_block_decode(source->decoder, block, &source->ids, &source->base.symbols,
                                        decoded, &reason);
     if (status == MT_ERR_MEMORY)
-        return host_error(error, status);
+        return mt_fail_status(error, status);
     if (status == MT_OK || status == MT_END)
         return status;
     count_damage(source, i, reason);
@@ -244,7 +239,7 @@ static enum mt_status find_all_frames(struct trace_source *source, struct mt_err
     source->infos = malloc((frames->count + 1) * sizeof *source->infos);
     source->places = malloc((frames->count + 1) * sizeof *source->places);
     if (!source->infos || !source->places)
-        return host_error(error, MT_ERR_MEMORY);
+        return mt_fail_memory(error);
     for (size_t i = 0; i < frames->count; i++) {
         if (frames->found[i].damage)
             continue;
@@ -338,7 +333,7 @@ static enum mt_status trace_complete_symbols(struct mt_source *base, struct mt_e
         if (status == MT_OK)
             status = mt_event_block_resolve(source->decoder, &block, &source->ids, &base->symbols);
         if (status == MT_ERR_MEMORY)
-            return host_error(error, status);
+            return mt_fail_status(error, status);
         damaged |= status != MT_OK;
     }
     base->symbols_complete = status == MT_END && !damaged;
@@ -420,7 +415,7 @@ static enum mt_status open_input(struct trace_source *source, struct mt_error *e
     source->decoder = mt_decoder_new();
     if (!source->decoder || mt_symbols_init(&source->base.symbols) != MT_OK ||
         mt_zstd_frames_init(frames, &source->input) != MT_OK)
-        return host_error(error, MT_ERR_MEMORY);
+        return mt_fail_memory(error);
     enum mt_status status =
         mt_zstd_frames_read_header(frames, &source->arena, &source->base.header, error);
     if (status == MT_OK)
@@ -450,7 +445,7 @@ enum mt_status mt_trace_open(const char *path, struct mt_source **out, struct mt
     struct trace_source *source = new_source();
 
     if (!source)
-        return host_error(error, MT_ERR_MEMORY);
+        return mt_fail_memory(error);
     return open_source(source, mt_input_open(&source->input, path, error), out, error);
 }
 
@@ -460,7 +455,7 @@ enum mt_status mt_trace_open_fd(int fd, uint64_t limit_bytes, struct mt_source *
     struct trace_source *source = new_source();
 
     if (!source)
-        return host_error(error, MT_ERR_MEMORY);
+        return mt_fail_memory(error);
     return open_source(source, mt_input_open_fd(&source->input, fd, limit_bytes, error), out,
                        error);
 }
@@ -471,7 +466,7 @@ enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_
     struct trace_source *source = new_source();
 
     if (!source)
-        return host_error(error, MT_ERR_MEMORY);
+        return mt_fail_memory(error);
     mt_input_open_memory(&source->input, bytes, length);
     return open_source(source, MT_OK, out, error);
 }

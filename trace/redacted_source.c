@@ -123,8 +123,7 @@ static enum mt_status next(struct mt_source *source, struct mt_event_batch *batc
     enum mt_status status = copy_symbols(self);
     if (status == MT_OK && read == MT_OK)
         status = redact_batch(self, batch);
-    return status == MT_OK ? read
-                           : mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    return status == MT_OK ? read : mt_fail_status(error, status);
 }
 
 static enum mt_status rewind_inner(struct mt_source *source, struct mt_error *error)

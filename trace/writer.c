@@ -43,11 +43,6 @@ struct mt_writer {
     bool finished;
 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 static enum mt_status write_all(struct mt_writer *writer, const void *bytes, size_t length,
                                 struct mt_error *error)
 {
@@ -77,7 +72,7 @@ static enum mt_status write_header(struct mt_writer *writer, const struct mt_tra
     mt_header_write(header, writer->header_room, &out);
     writer->header_bytes = out.length;
     enum mt_status status =
-        out.failed ? no_memory(error) : write_all(writer, out.data, out.length, error);
+        out.failed ? mt_fail_memory(error) : write_all(writer, out.data, out.length, error);
     mt_buf_release(&out);
     return status;
 }
@@ -108,7 +103,7 @@ enum mt_status mt_writer_set_header(struct mt_writer *writer, const struct mt_tr
 
     mt_header_write(header, writer->header_room, &out);
     if (out.failed)
-        status = no_memory(error);
+        status = mt_fail_memory(error);
     else if (out.length != writer->header_bytes)
         status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no room for the new header");
     else
@@ -157,14 +152,14 @@ enum mt_status mt_writer_new_output(const struct mt_trace_output *output,
     struct mt_writer *writer = calloc(1, sizeof *writer);
 
     if (!writer)
-        return no_memory(error);
+        return mt_fail_memory(error);
     writer->output = *output;
     writer->symbols = symbols;
     enum mt_status status = set_up(writer, options);
     if (status == MT_OK)
         status = write_header(writer, header, error);
     else
-        mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+        mt_fail_status(error, status);
     if (status != MT_OK) {
         mt_writer_free(writer);
         return status;
@@ -226,14 +221,14 @@ static enum mt_status write_frame(struct mt_writer *writer, const struct mt_even
     mt_buf_reset(&writer->compressed);
     char *room = mt_buf_reserve(&writer->compressed, bound);
     if (!room)
-        return no_memory(error);
+        return mt_fail_memory(error);
     size_t length = ZSTD_compress2(writer->zstd, room, bound, writer->raw.data, writer->raw.length);
     if (ZSTD_isError(length))
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "zstd: %s", ZSTD_getErrorName(length));
     writer->compressed.length = length;
     MT_CHECK(error, length > 0 && length <= bound);
     if (remember_frame(writer, first, count) != MT_OK)
-        return no_memory(error);
+        return mt_fail_memory(error);
     writer->events_written += count;
     return write_all(writer, room, length, error);
 }
@@ -263,7 +258,7 @@ static enum mt_status write_large_definitions(struct mt_writer *writer, struct m
         bool complete = mt_definitions_write(writer->symbols, &writer->written,
                                              DEFINITIONS_PER_BLOCK, &writer->definitions);
         if (writer->definitions.failed)
-            return no_memory(error);
+            return mt_fail_memory(error);
         if (complete)
             return MT_OK;
         enum mt_status status = encode(writer, writer->events, 0, error);
@@ -399,7 +394,7 @@ enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error
     MT_CHECK(error, end_of_frames(writer) == writer->offset);
     MT_ASSERT(writer->event_count == 0);
     mt_index_write(writer->frames, writer->frame_count, writer->header_bytes, &tail);
-    status = tail.failed ? no_memory(error) : write_all(writer, tail.data, tail.length, error);
+    status = tail.failed ? mt_fail_memory(error) : write_all(writer, tail.data, tail.length, error);
     writer->finished = status == MT_OK;
     mt_buf_release(&tail);
     return status;

@@ -39,7 +39,7 @@ static enum mt_status read_pipe(struct mt_input *input, struct mt_error *error)
     }
     if (all.failed) {
         mt_buf_release(&all);
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     }
     input->owned = (uint8_t *)all.data;
     input->memory = input->owned;
@@ -112,7 +112,7 @@ static enum mt_status fill_window(struct mt_input *input, uint64_t offset, size_
     if (wanted > input->window_capacity) {
         uint8_t *window = realloc(input->window, wanted);
         if (!window)
-            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+            return mt_fail_memory(error);
         input->window = window;
         input->window_capacity = wanted;
     }
@@ -189,7 +189,7 @@ static enum mt_status add_found(struct mt_zstd_frames *frames, const struct mt_f
                                 struct mt_error *error)
 {
     if (mt_grow(&frames->found, &frames->capacity, frames->count + 1, sizeof *frames->found))
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     frames->found[frames->count++] = *found;
     return MT_OK;
 }

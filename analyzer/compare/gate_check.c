@@ -202,7 +202,7 @@ static enum mt_status gate_describe_advice(struct mt_gate_work *work)
         if (is_bad(&work->gates->results[i]))
             advise(work, &work->gates->results[i], advice);
     if (status && !work->error->status)
-        status = mt_fail(work->error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+        status = mt_fail_status(work->error, status);
     free(advice);
     return status;
 }

@@ -150,6 +150,6 @@ enum mt_status mt_io_fail(struct mt_error *error, enum mt_status status, const c
 
 enum mt_status mt_io_fail_output(struct mt_error *error)
 {
-    return errno == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+    return errno == ENOMEM ? mt_fail_memory(error)
                            : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
 }

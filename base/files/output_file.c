@@ -116,7 +116,7 @@ static enum mt_status recognize(const char *path, const struct stat *file,
         (void)mt_io_close(fd);
     if (got >= 0)
         return MT_OK;
-    return why == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+    return why == ENOMEM ? mt_fail_memory(error)
                          : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                                    "it exists, and its contents cannot be read: %s", strerror(why));
 }
@@ -213,8 +213,7 @@ static enum mt_status name_of(const char *path, const struct found *found, char 
     *name = found->follow ? realpath(path, NULL) : strdup(path);
     if (*name)
         return MT_OK;
-    return errno == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                           : refuse(error, strerror(errno));
+    return errno == ENOMEM ? mt_fail_memory(error) : refuse(error, strerror(errno));
 }
 
 /* Applies the rules and opens targets that are written directly. MT_ERR_USAGE: the path is an

@@ -114,7 +114,7 @@ static enum mt_status follow(struct walk *walk, int link, struct mt_error *error
     }
     char *joined = malloc((size_t)length + rest + 2);
     if (!joined)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     memcpy(joined, target, (size_t)length);
     joined[length] = '/';
     memcpy(joined + length + 1, walk->next, rest + 1);
@@ -163,7 +163,7 @@ static enum mt_status begin(struct walk *walk, const char *path, struct mt_error
         return refuse(walk->at, path, "other users can write to", error);
     walk->rest = walk->next = malloc(size);
     if (!walk->rest)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     snprintf(walk->rest, size, "%s/%s", folder, path);
     return MT_OK;
 }

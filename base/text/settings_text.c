@@ -25,11 +25,6 @@ static enum mt_status fail(struct cursor *cursor, const char *what)
     return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: %s", cursor->line, what);
 }
 
-static enum mt_status no_memory(struct cursor *cursor)
-{
-    return mt_fail(cursor->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 static char peek(const struct cursor *cursor)
 {
     return cursor->at < cursor->end ? *cursor->at : '\0';
@@ -69,11 +64,11 @@ static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
     uint32_t id;
 
     if (cursor->path.failed || cursor->text.failed)
-        return no_memory(cursor);
+        return mt_fail_memory(cursor->error);
     if (cursor->path.length > MT_SETTINGS_PATH_BYTES)
         return fail(cursor, "the name of a value, with its tables, is longer than 4,096 bytes");
     if (mt_strings_intern(&settings->paths, cursor->path.data, cursor->path.length, &id))
-        return no_memory(cursor);
+        return mt_fail_memory(cursor->error);
     if (id < settings->count)
         return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET,
                        "line %u: '%.80s' is given twice", cursor->line, cursor->path.data);
@@ -82,13 +77,13 @@ static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
     if (settings->count == settings->capacity &&
         mt_grow(&settings->entries, &settings->capacity, settings->count + 1,
                 sizeof *settings->entries))
-        return no_memory(cursor);
+        return mt_fail_memory(cursor->error);
     entry.line = cursor->line;
     entry.path = settings->paths.texts[id];
     entry.text = mt_arena_text(&settings->arena, cursor->text.data ? cursor->text.data : "",
                                cursor->text.length);
     if (!entry.text)
-        return no_memory(cursor);
+        return mt_fail_memory(cursor->error);
     settings->entries[settings->count++] = entry;
     return MT_OK;
 }
@@ -442,7 +437,7 @@ static enum mt_status parse(const char *text, size_t length, enum grammar gramma
         grammar == TOML ? read_toml_document(&cursor) : read_json_document(&cursor);
     if (cursor.path.failed || cursor.text.failed)
         status =
-            no_memory(&cursor); /* without memory there is no text whose syntax could be wrong */
+            mt_fail_memory(cursor.error); /* without memory there is no text whose syntax could be wrong */
     mt_buf_release(&cursor.path);
     mt_buf_release(&cursor.text);
     return status;

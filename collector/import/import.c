@@ -59,7 +59,7 @@ static enum mt_status open_trace_in_memory(struct mt_feed *feed, read_piece_fn r
     while (status == MT_OK && got) {
         char *room = mt_buf_reserve(&bytes, PIECE_BYTES);
         if (!room) {
-            status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+            status = mt_fail_memory(error);
             break;
         }
         status = read_piece(feed, room, PIECE_BYTES, &got, error);

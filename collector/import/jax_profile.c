@@ -70,11 +70,6 @@ struct sample {
     uint64_t last_string;  /* the largest index of its labels */
 };
 
-static enum mt_status no_memory(struct jax *jax)
-{
-    return mt_fail(jax->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 static enum mt_status damaged(struct jax *jax, const uint8_t *at)
 {
     return mt_fail(jax->error, MT_ERR_FORMAT, (uint64_t)(at - (const uint8_t *)jax->bytes.data),
@@ -213,7 +208,7 @@ static enum mt_status make_frame(struct jax *jax, struct line *line)
         text_of(jax, jax->functions[index].file, &file) ||
         mt_symbols_frame(&jax->made.symbols, name, file,
                          (uint32_t)mt_min_u64(line->number, INT32_MAX), &line->frame))
-        return no_memory(jax);
+        return mt_fail_memory(jax->error);
     return MT_OK;
 }
 
@@ -222,7 +217,7 @@ static enum mt_status push_line(struct jax *jax, struct line *line, uint32_t *st
     enum mt_status status = line->frame == MT_NO_ID ? make_frame(jax, line) : MT_OK;
 
     if (!status && mt_symbols_stack(&jax->made.symbols, *stack, line->frame, stack))
-        return no_memory(jax);
+        return mt_fail_memory(jax->error);
     return status;
 }
 
@@ -326,7 +321,7 @@ static enum mt_status device_of(struct jax *jax, uint64_t label, uint16_t *devic
         return mt_fail(jax->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "more than 1,024 devices");
     if (text_of(jax, label, &name) || mt_symbols_device(&jax->made.symbols, number, name, 0) ||
         mt_map_set(&jax->devices, label, number))
-        return no_memory(jax);
+        return mt_fail_memory(jax->error);
     *device = (uint16_t)number;
     return MT_OK;
 }
@@ -383,7 +378,7 @@ static enum mt_status take_sample(struct jax *jax, struct mt_pb_bytes bytes, str
     if (!status)
         status = device_of(jax, sample->device, &event.device);
     if (!status && sample->kind && text_of(jax, sample->kind, &event.name))
-        status = no_memory(jax);
+        status = mt_fail_memory(jax->error);
     return status ? status : add_blocks(jax, sample->values[0], sample->values[1], &event);
 }
 
@@ -398,7 +393,7 @@ static enum mt_status read_bytes(struct jax *jax, struct mt_feed *feed)
         char *room = mt_buf_reserve(&jax->bytes, PIECE_BYTES);
 
         if (!room)
-            return no_memory(jax);
+            return mt_fail_memory(jax->error);
         status = mt_feed_read(feed, room, PIECE_BYTES, &got, jax->error);
         jax->bytes.length += got;
     }
@@ -417,7 +412,7 @@ static enum mt_status read_tables(struct jax *jax)
 
     while (mt_pb_next(&reader, &field))
         if (take_table(jax, &field))
-            return no_memory(jax);
+            return mt_fail_memory(jax->error);
     if (reader.failed)
         return damaged(jax, reader.at);
     if (!is_string(jax, 1, "allocations") || !is_string(jax, 3, "space"))
@@ -438,7 +433,7 @@ static enum mt_status read_samples(struct jax *jax)
 
     if (!sample || mt_symbols_string(&jax->made.symbols, "xla", 3, &name) ||
         mt_symbols_heap(&jax->made.symbols, name, &jax->heap))
-        status = no_memory(jax);
+        status = mt_fail_memory(jax->error);
     jax->addr = FIRST_ADDRESS;
     while (!status && mt_pb_next(&reader, &field))
         if (field.number == SAMPLES && field.kind == MT_PB_BYTES)
@@ -509,7 +504,7 @@ enum mt_status mt_jax_profile_open(struct mt_feed *feed, struct mt_source **sour
     if (!status) {
         describe(&jax);
         status = jax.not_recorded.failed || jax.not_used.failed
-                     ? no_memory(&jax)
+                     ? mt_fail_memory(jax.error)
                      : mt_made_trace_finish(&jax.made, MT_SOURCES_JAX, source, error);
     }
     release(&jax);

@@ -495,7 +495,7 @@ enum mt_status mt_nsys_read(const char *path, const struct mt_database_library *
     if (!status) {
         describe(&nsys);
         status = nsys.not_used.failed || nsys.not_recorded.failed
-                     ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                     ? mt_fail_memory(error)
                      : mt_made_trace_finish(&nsys.made, MT_SOURCES_NSYS, source, error);
     }
     release(&nsys);

@@ -503,7 +503,7 @@ enum mt_status mt_nsys_read_events(struct mt_nsys *nsys, struct mt_error *error)
     enum mt_status status = read(nsys, true, error);
 
     if (!status && keep_initial(nsys))
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     return status ? status : read(nsys, false, error);
 }
 

@@ -28,7 +28,7 @@ enum mt_status mt_nsys_ask(struct mt_nsys *nsys, const struct mt_buf *sql, mt_ns
     struct mt_error why = {.status = MT_OK}, of_row = {.status = MT_OK};
 
     if (sql->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     nsys->on_row = on_row;
     nsys->status = MT_OK;
     nsys->error = &of_row;

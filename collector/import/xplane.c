@@ -137,11 +137,6 @@ struct profile {
     uint64_t begin_t_ns; /* Unix time of the profile's time 0 */
 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 /* An XSpace begins with a plane. The plane begins with its number and its name, or with the
  * name. */
 bool mt_xplane_probe(const void *bytes, size_t length)
@@ -504,7 +499,7 @@ static enum mt_status read_all(struct mt_feed *feed, struct mt_buf *bytes, struc
         char *room = mt_buf_reserve(bytes, PIECE_BYTES);
 
         if (!room)
-            return no_memory(error);
+            return mt_fail_memory(error);
         status = mt_feed_read(feed, room, PIECE_BYTES, &got, error);
         bytes->length += got;
     }
@@ -525,7 +520,7 @@ static enum mt_status read_profile(struct profile *profile, struct mt_feed *feed
             (void)mt_fail(error, status, at ? (uint64_t)(at - whole.at) : 0,
                           "the profile is cut or damaged");
         else if (status)
-            (void)no_memory(error);
+            (void)mt_fail_memory(error);
     }
     profile->source.decoded_bytes = bytes.length;
     profile->source.input_bytes = mt_feed_raw_bytes(feed);
@@ -539,13 +534,13 @@ enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
     struct profile *profile = calloc(1, sizeof *profile);
 
     if (!profile)
-        return no_memory(error);
+        return mt_fail_memory(error);
     enum mt_status status =
-        prepare(profile) ? no_memory(error) : read_profile(profile, feed, error);
+        prepare(profile) ? mt_fail_memory(error) : read_profile(profile, feed, error);
     if (!status && make_arenas(profile))
-        status = no_memory(error);
+        status = mt_fail_memory(error);
     if (!status && profile->settings.failed)
-        status = no_memory(error);
+        status = mt_fail_memory(error);
     if (!status && !profile->count)
         status = mt_fail(
             error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,

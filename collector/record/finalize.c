@@ -335,11 +335,6 @@ struct rewriting {
     struct mt_replacement made;
 };
 
-static enum mt_status host_error(struct mt_error *error, enum mt_status status)
-{
-    return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
-}
-
 /* If the trace has an index, only the definitions are read. */
 static enum mt_status read_symbols(struct mt_source *source, struct mt_error *error)
 {
@@ -376,7 +371,8 @@ static enum mt_status copy_event(struct rewriting *self, struct mt_event event,
 
     if (status == MT_OK)
         status = mt_symbols_copy_string(&copy, MT_TEXT_WORDS, event.name, &event.name);
-    return status == MT_OK ? mt_writer_add(self->writer, &event, error) : host_error(error, status);
+    return status == MT_OK ? mt_writer_add(self->writer, &event, error)
+                           : mt_fail_status(error, status);
 }
 
 static void show_progress(const struct rewriting *self)
@@ -395,7 +391,7 @@ static enum mt_status copy_events(struct rewriting *self, struct mt_error *error
     while ((status = mt_source_next(self->source, &batch, error)) == MT_OK) {
         status = mt_symbols_copy_tables(&copy);
         if (status != MT_OK)
-            return host_error(error, status);
+            return mt_fail_status(error, status);
         for (size_t i = 0; i < batch.count && status == MT_OK; i++)
             status = copy_event(self, batch.events[i], error);
         if (status != MT_OK)
@@ -456,7 +452,7 @@ static enum mt_status prepare(struct rewriting *self, struct mt_error *error)
     self->names = mt_native_names_new((int64_t)self->info.st_mtime);
     self->stacks = stack_finalizer_new(&self->source->symbols, &self->symbols, self->names);
     if (!self->names || !self->stacks || mt_symbols_init(&self->symbols) != MT_OK)
-        return host_error(error, MT_ERR_MEMORY);
+        return mt_fail_memory(error);
     return MT_OK;
 }
 

@@ -128,7 +128,7 @@ static enum mt_status read_file(const char *path, struct mt_buf *text, struct mt
     if (fd >= 0)
         (void)mt_io_close(fd);
     if (text->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     return count < 0 ? MT_ERR_IO : MT_OK;
 }
 

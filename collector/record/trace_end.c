@@ -345,7 +345,7 @@ static enum mt_status trace_redact(const char *path, const struct mt_redaction *
         return status;
     source = mt_redacted_source(source, redaction);
     if (!source)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s", mt_status_text(MT_ERR_MEMORY));
+        return mt_fail_memory(error);
     status = mt_output_open(&output, path, &rules, error);
     if (status == MT_OK) {
         status = write_redacted(source, output.fd, error);

@@ -470,7 +470,7 @@ static enum mt_status write_lost_ranges(const struct mt_alive_state *self, struc
     if (!event.size_bytes)
         return MT_OK;
     if (mt_symbols_string(self->symbols, why, sizeof why - 1, &event.name) != MT_OK)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     ++*next_seq;
     return mt_writer_add(writer, &event, error);
 }
@@ -486,7 +486,7 @@ enum mt_status mt_alive_state_write(const struct mt_alive_state *self, struct mt
     if (!joined || !places) {
         free(joined);
         free(places);
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     }
     size_t count = list(self, joined, places);
     for (size_t i = 0; i < count && status == MT_OK; i++)

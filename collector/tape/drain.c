@@ -174,7 +174,7 @@ enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
     }
     if (!drain || !drain->symbols || !drain->taken || !drain->seen) {
         mt_drain_free(drain);
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     }
     *out = drain;
     return MT_OK;
@@ -353,7 +353,7 @@ static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
     enum mt_status status = raw_resolve(&drain->resolver, raw, thread, &event);
     event.seq = drain->next_seq;
     if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+        return mt_fail_status(error, status);
     return add(drain, writer, &event, result, error);
 }
 
@@ -371,7 +371,7 @@ static enum mt_status say_dropped(struct mt_drain *drain, struct mt_writer *writ
         mt_symbols_string(drain->resolver.trace_symbols, why, strlen(why), &event.name);
 
     if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+        return mt_fail_status(error, status);
     return add(drain, writer, &event, result, error);
 }
 
@@ -469,8 +469,7 @@ static enum mt_status begin_window(struct mt_drain *drain, size_t *window, struc
     enum mt_status status = mt_drain_definitions(drain, &header_changed);
     if (status == MT_OK)
         status = make_window(drain, *window);
-    return status == MT_OK ? MT_OK
-                           : mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    return status == MT_OK ? MT_OK : mt_fail_status(error, status);
 }
 
 /* Writes everything up to the first number that is taken but not committed. */

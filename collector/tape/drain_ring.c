@@ -20,7 +20,7 @@ enum mt_status mt_drain_ring_add(struct mt_drain *drain, const struct mt_event *
 
     count_refusal(drain, event);
     if (mt_alive_state_add(drain->alive, event) != MT_OK)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     drain->save_reasons += mt_alive_state_exceeded(drain->alive) - exceeded;
     return MT_OK;
 }

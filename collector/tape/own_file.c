@@ -389,7 +389,7 @@ enum mt_status mt_trace_claim_take(struct mt_trace_claim *claim, const char *pat
         .file = mt_temporary_path(path, mt_stable_hash_text(MT_STABLE_HASH_START, name)),
         .list = list};
     if (!claim->file)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     for (int i = 0; i < MAX_TRIES && outcome == AGAIN; i++)
         outcome = try_once(claim);
     if (outcome == OURS) {

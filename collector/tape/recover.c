@@ -410,7 +410,7 @@ static enum mt_status copy_parts(struct job *job, struct mt_error *error)
     ring->alive = mt_alive_state_new(symbols_of(job));
     ring->from_t_ns = job->commit.last_t_ns - mt_min_u64(job->commit.last_t_ns, job->tape->ring_ns);
     if (!ring->alive)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     enum mt_status status = copy_before(job, error);
     if (status == MT_OK)
         status = mt_ring_copy_source(ring, job->old.source, !job->other.source, error);

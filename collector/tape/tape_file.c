@@ -185,7 +185,7 @@ static enum mt_status charge(struct mt_tape *tape, uint64_t bytes, struct mt_err
     uint64_t pages = mt_round_up(bytes, MT_TAPE_PAGE_BYTES);
 
     if (!mt_memory_allows(pages))
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     mt_memory_taken(pages);
     tape->charged_bytes += pages;
     return MT_OK;
@@ -241,7 +241,7 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
     void *memory = mmap(NULL, header.file_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     memcpy(memory, &header, sizeof header);
     status = read_contents(fd, memory, error);
     if (status == MT_OK)

@@ -553,7 +553,7 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
                       "the summaries are too large for one file; divide the job into several "
                       "files");
     else if (status != MT_OK)
-        (void)mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+        (void)mt_fail_status(error, status);
     MT_ASSERT_SOUND(status != MT_OK || mt_rank_set_is_sound(set, &why), why);
     if (status == MT_OK) {
         add_header(out, &payload);

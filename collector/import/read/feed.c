@@ -131,7 +131,7 @@ static enum mt_status decode_zstd(struct mt_feed *feed, struct output *output,
     feed->raw_at = in.pos;
     output->length = out.pos;
     if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     if (ZSTD_isError(hint))
         return damaged(feed, ZSTD_getErrorName(hint), error);
     if (consumed || out.pos)
@@ -164,7 +164,7 @@ static enum mt_status decode_gzip(struct mt_feed *feed, struct output *output,
     feed->raw_at = (size_t)(gzip->next_in - feed->raw);
     output->length = (size_t)(gzip->next_out - output->bytes);
     if (result == Z_MEM_ERROR)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     if (result == Z_STREAM_END) { /* another member may follow */
         feed->in_frame = false;
         result = inflateReset(gzip);
@@ -277,7 +277,7 @@ static struct piece *make_piece(struct mt_feed *feed)
         piece->status = read_next(feed, piece->room + MT_FEED_LEFT_BYTES, PIECE_BYTES,
                                   &piece->length, &piece->error);
     else
-        piece->status = mt_fail(&piece->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        piece->status = mt_fail_memory(&piece->error);
     if (piece->status)
         piece->length = 0;
     piece->raw_bytes = feed->raw_bytes;
@@ -383,7 +383,7 @@ static enum mt_status begin_gzip(struct mt_feed *feed, struct mt_error *error)
         return MT_OK;
     free(feed->gzip);
     feed->gzip = NULL;
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return mt_fail_memory(error);
 }
 
 /* A pipe may return fewer than 4 bytes at a time. */
@@ -402,7 +402,7 @@ static enum mt_status read_magic(struct mt_feed *feed, struct mt_error *error)
     if (!has_zstd_magic(feed->raw, feed->raw_end))
         return MT_OK;
     feed->zstd = ZSTD_createDStream();
-    return feed->zstd ? MT_OK : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return feed->zstd ? MT_OK : mt_fail_memory(error);
 }
 
 enum mt_status mt_feed_start(struct mt_feed *feed, const void **bytes, size_t *length,
@@ -436,7 +436,7 @@ static enum mt_status open_path(struct mt_feed *fresh, const char *path, struct 
     fresh->buffer = malloc(RAW_BYTES);
     fresh->raw = fresh->buffer;
     if (!fresh->buffer)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     return MT_OK;
 }
 
@@ -448,7 +448,7 @@ static enum mt_status open_any(const char *path, const void *bytes, size_t lengt
     enum mt_status status = MT_OK;
 
     if (!fresh)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     fresh->fd = -1;
     fresh->raw = bytes;
     fresh->raw_bytes = fresh->raw_end = length;

@@ -56,7 +56,7 @@ enum mt_status mt_json_reader_init(struct mt_json_reader *json, struct mt_feed *
 {
     *json = (struct mt_json_reader){.feed = feed, .buffer = malloc(BUFFER_BYTES + 1)};
     if (!json->buffer)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     json->buffer[0] = 0;
     return MT_OK;
 }

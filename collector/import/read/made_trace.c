@@ -35,7 +35,7 @@ enum mt_status mt_made_trace_start(struct mt_made_trace *made, struct mt_error *
     const struct mt_trace_output output = {append, overwrite, made};
 
     if (mt_symbols_init(&made->symbols) != MT_OK)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     made->header.rank = made->header.world_size = -1;
     return mt_writer_new_output(&output, &made->header, &made->symbols, &options, &made->writer,
                                 error);
@@ -81,7 +81,7 @@ static enum mt_status add_damage(struct mt_made_trace *made, struct mt_error *er
         return MT_OK;
     event.size_bytes = mt_max_u64(integrity->records_damaged, 1);
     if (mt_symbols_string(&made->symbols, why, strlen(why), &event.name) != MT_OK)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     return mt_made_trace_add(made, &event, error);
 }
 

@@ -230,7 +230,7 @@ static enum mt_status finish(struct file *file, struct mt_source **source, struc
     }
     fill_header(file);
     if (file->missing.failed || file->rows.unused.failed)
-        return mt_rows_no_memory(error);
+        return mt_fail_memory(error);
     return mt_made_trace_finish(made, file->rows.dialect->source, source, error);
 }
 
@@ -330,7 +330,7 @@ enum mt_status mt_rows_open(struct mt_feed *feed, struct mt_source **source, str
     struct file *file = calloc(1, sizeof *file);
 
     if (!file)
-        return mt_rows_no_memory(error);
+        return mt_fail_memory(error);
     enum mt_status status = read_rows(file, feed, error);
     if (status == MT_OK)
         status = finish(file, source, error);

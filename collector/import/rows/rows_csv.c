@@ -26,7 +26,7 @@ enum mt_status mt_row_window_more(struct mt_row_window *window, struct mt_error 
         struct mt_error failure;
 
         if (!room)
-            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+            return mt_fail_memory(error);
         enum mt_status status = mt_feed_read(window->feed, room, PIECE_BYTES, &got, &failure);
         if (status == MT_ERR_FORMAT) { /* the rows before it are whole */
             window->failure = failure;

@@ -18,11 +18,6 @@
 
 enum { MAX_DEVICES = 1024 };
 
-enum mt_status mt_rows_no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 /* ---- cells */
 
 /* The functions that read a cell return NULL, or a constant reason why the row cannot be read. */
@@ -441,7 +436,7 @@ static enum mt_status add_missing_free(struct mt_rows *rows, const struct mt_eve
                                .size_bytes = 1};
 
     if (mt_symbols_string(&rows->made.symbols, why, sizeof why - 1, &dropped.name))
-        return mt_rows_no_memory(error);
+        return mt_fail_memory(error);
     return mt_made_trace_add(&rows->made, &dropped, error);
 }
 
@@ -455,7 +450,7 @@ static enum mt_status follow_block(struct mt_rows *rows, const struct mt_event *
     if (event->kind == MT_EVENT_ALLOC) {
         if (mt_map_find(&rows->live, key) != MT_MAP_NONE)
             return add_missing_free(rows, event, error);
-        return mt_map_set(&rows->live, key, 0) ? mt_rows_no_memory(error) : MT_OK;
+        return mt_map_set(&rows->live, key, 0) ? mt_fail_memory(error) : MT_OK;
     }
     if (event->kind != MT_EVENT_FREE_REQUESTED && !completes)
         return MT_OK;
@@ -530,7 +525,7 @@ enum mt_status mt_rows_take(struct mt_rows *rows, struct mt_row *row, struct mt_
     if (!why)
         why = read_event(rows, row, &event);
     if (why == OUT_OF_MEMORY)
-        return mt_rows_no_memory(error);
+        return mt_fail_memory(error);
     if (!why) {
         fit_kind(row, &event);
         return add_event(rows, &event, error);

@@ -50,9 +50,6 @@ void mt_rows_skip(struct mt_rows *rows, const struct mt_row *row, const char *wh
 /* The file ends within the row at `offset`. */
 void mt_rows_cut(struct mt_rows *rows, uint64_t offset);
 
-/* Returns MT_ERR_MEMORY. */
-enum mt_status mt_rows_no_memory(struct mt_error *error);
-
 /* Whether the file has a column of times. */
 bool mt_rows_have_times(const struct mt_rows *rows);
 

@@ -147,7 +147,7 @@ static enum mt_status take_object(struct object *object, uint64_t offset, struct
     struct mt_row row = {.offset = offset, .line = object->line};
 
     if (object->texts.failed)
-        return mt_rows_no_memory(error);
+        return mt_fail_memory(error);
     if (object->why) {
         object->rows->rows_read++;
         mt_rows_skip(object->rows, &row, object->why);

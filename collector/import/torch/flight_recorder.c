@@ -162,7 +162,7 @@ static enum mt_status add_groups(struct dump *dump, struct mt_pickle_value root,
                 error, "its process groups take more than the 64 KiB that a trace has for them");
     }
     if (status == MT_ERR_MEMORY || lines->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     return status == MT_OK
                ? MT_OK
                : refuse(error, "a process group of the Flight Recorder has no list of ranks");

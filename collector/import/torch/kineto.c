@@ -57,11 +57,6 @@ struct making {
     bool has_other_types;
 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 bool mt_kineto_probe(const void *bytes, size_t length)
 {
     static const char *const keys[] = {"\"traceEvents\"", "\"schemaVersion\"",
@@ -295,7 +290,7 @@ static enum mt_status add_instant(struct making *making, size_t i, struct mt_err
     enum mt_status status = MT_OK;
 
     if (thread_of(making, instant->thread, &event.thread) != MT_OK)
-        return no_memory(error);
+        return mt_fail_memory(error);
     if (instant->is_oom)
         return add_out_of_memory(making, instant, &event, error);
     if (instant->is_odd)
@@ -323,7 +318,7 @@ static enum mt_status add_mark(struct making *making, const struct mark *mark,
     if (mt_symbols_string(&making->made.symbols, names->texts[name], names->lengths[name],
                           &event.name) ||
         thread_of(making, mark->range->thread, &event.thread))
-        return no_memory(error);
+        return mt_fail_memory(error);
     return add(making, &event, error);
 }
 
@@ -545,9 +540,9 @@ static enum mt_status make_events(struct making *making, struct mt_error *error)
                        "profile_memory=True; or record a snapshot "
                        "(torch.cuda.memory._record_memory_history and _dump_snapshot)");
     if (mt_kineto_set_stacks(profile, &making->made.symbols) != MT_OK)
-        return no_memory(error);
+        return mt_fail_memory(error);
     if (mt_kineto_follow(profile, &making->totals) || add_devices(making) || sort_marks(making))
-        return no_memory(error);
+        return mt_fail_memory(error);
     return add_events(making, error);
 }
 
@@ -568,7 +563,7 @@ enum mt_status mt_kineto_open(struct mt_feed *feed, struct mt_source **source,
     enum mt_status status = mt_made_trace_start(&making.made, error);
 
     if (status == MT_OK && prepare(&making) != MT_OK)
-        status = no_memory(error);
+        status = mt_fail_memory(error);
     if (status == MT_OK)
         status = mt_kineto_read(feed, &making.profile, &making.made, error);
     if (status == MT_OK)
@@ -576,7 +571,7 @@ enum mt_status mt_kineto_open(struct mt_feed *feed, struct mt_source **source,
     if (status == MT_OK)
         fill_header(&making);
     if (status == MT_OK && making.not_used.failed)
-        status = no_memory(error);
+        status = mt_fail_memory(error);
     if (status == MT_OK)
         status = mt_made_trace_finish(&making.made, MT_SOURCES_KINETO, source, error);
     release(&making);

@@ -44,11 +44,6 @@ struct reading {
     uint64_t rows;
 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 static void keep_text(struct reading *reading, struct mt_buf *text)
 {
     const struct mt_json_reader *json = &reading->json;
@@ -366,7 +361,7 @@ static enum mt_status read_row(struct reading *reading, struct mt_error *error)
         return status;
     reading->rows++;
     if (row->name.failed || row->category.failed || row->label.failed || add_row(reading) != MT_OK)
-        return no_memory(error);
+        return mt_fail_memory(error);
     return MT_OK;
 }
 
@@ -411,7 +406,7 @@ static enum mt_status read_device(struct reading *reading, struct mt_error *erro
             total_bytes = json->integer;
         if (status == MT_OK && is_name && json->token == MT_JSON_TEXT && json->length &&
             mt_symbols_string(symbols, json->text, json->length, &name))
-            return no_memory(error);
+            return mt_fail_memory(error);
         if (status == MT_OK)
             status = mt_json_reader_skip(json, error);
         if (status != MT_OK)
@@ -420,7 +415,7 @@ static enum mt_status read_device(struct reading *reading, struct mt_error *erro
     if (status == MT_OK && id >= 0 && id < MT_KINETO_DEVICES && total_bytes >= 0 &&
         total_bytes <= MAX_SIZE &&
         mt_symbols_device(symbols, (uint32_t)id, name, (uint64_t)total_bytes))
-        return no_memory(error);
+        return mt_fail_memory(error);
     return status;
 }
 

@@ -44,11 +44,6 @@ struct timeline {
     bool has_started; /* the blocks that were alive before are events */
 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 static bool is_known(const int64_t numbers[NUMBERS])
 {
     return numbers[ACTION] >= PREEXISTING && numbers[ACTION] <= DESTROY && numbers[CATEGORY] >= 0 &&
@@ -189,7 +184,7 @@ static enum mt_status change(struct timeline *timeline, uint64_t key, uint64_t t
     if (is_other)
         status = add_event(timeline, &timeline->blocks[i], MT_EVENT_FREE_REQUESTED, t_ns, error);
     if (status == MT_OK && push(timeline, i, key))
-        status = no_memory(error);
+        status = mt_fail_memory(error);
     if (status == MT_OK && is_other)
         status = add_event(timeline, &timeline->blocks[i], MT_EVENT_ALLOC, t_ns, error);
     return status;
@@ -203,7 +198,7 @@ static enum mt_status arrive(struct timeline *timeline, const int64_t numbers[NU
     uint32_t i;
 
     if (new_block(timeline, bytes_of(key), &i) || push(timeline, i, key))
-        return no_memory(error);
+        return mt_fail_memory(error);
     return timeline->has_started ? add_event(timeline, &timeline->blocks[i], MT_EVENT_ALLOC,
                                              (uint64_t)numbers[T_NS], error)
                                  : MT_OK;
@@ -213,7 +208,7 @@ static enum mt_status leave(struct timeline *timeline, const int64_t numbers[NUM
                             struct mt_error *error)
 {
     if (take(timeline, key_of(numbers), &timeline->pending))
-        return no_memory(error);
+        return mt_fail_memory(error);
     timeline->pending_t_ns = (uint64_t)numbers[T_NS];
     if (timeline->pending == MT_MAP_NONE)
         mt_made_trace_skip(&timeline->made, timeline->offset,
@@ -346,7 +341,7 @@ enum mt_status mt_memory_timeline_open(struct mt_feed *feed, struct mt_source **
     enum mt_status status = mt_made_trace_start(&timeline.made, error);
 
     if (status == MT_OK && prepare(&timeline) != MT_OK)
-        status = no_memory(error);
+        status = mt_fail_memory(error);
     if (status == MT_OK)
         status = mt_json_reader_init(&timeline.json, feed, error);
     if (status == MT_OK)

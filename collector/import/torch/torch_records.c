@@ -18,15 +18,10 @@ struct mt_torch_history {
     uint32_t stack;
 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 static enum mt_status too_many(struct mt_error *error, enum mt_status status, const char *what)
 {
     if (status == MT_ERR_MEMORY)
-        return no_memory(error);
+        return mt_fail_memory(error);
     return mt_fail(error, status, MT_NO_OFFSET, "too many %s", what);
 }
 
@@ -517,7 +512,7 @@ enum mt_status mt_torch_append(void *context, struct mt_pickle *pickle,
         status = make_range(r, MT_TORCH_ENTRIES, items, count, list);
     else
         status = append_entries(r, list->bits, items, count);
-    return status == MT_OK ? MT_OK : no_memory(error);
+    return status == MT_OK ? MT_OK : mt_fail_memory(error);
 }
 
 void mt_torch_records_release(struct mt_torch_records *records)

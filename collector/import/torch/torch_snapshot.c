@@ -12,11 +12,6 @@
 
 enum { MAX_DEVICES = 1024, ROUNDED_SAMPLE = 256 };
 
-static enum mt_status no_memory(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-}
-
 /* Parts of the snapshot's dictionary, NULL = missing. */
 struct torch_root {
     const struct mt_pickle_value *segments, *traces, *annotations, *settings;
@@ -34,7 +29,7 @@ static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pi
 
     if (mt_grow(&torch->segments, &torch->segment_capacity, torch->segment_count + count + 1,
                 sizeof *torch->segments))
-        return no_memory(error);
+        return mt_fail_memory(error);
     for (size_t i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
         if (items[i].kind != MT_PICKLE_HOST || items[i].host != MT_TORCH_SEGMENT)
             continue;
@@ -367,7 +362,7 @@ static enum mt_status take_lists(struct mt_torch *torch, struct mt_pickle *pickl
         return mt_fail(error, status, MT_NO_OFFSET, "more than %d devices", MAX_DEVICES);
     if (status == MT_ERR_FORMAT)
         return mt_fail(error, status, MT_NO_OFFSET, "the snapshot has host memory but no device");
-    return status == MT_OK ? MT_OK : no_memory(error);
+    return status == MT_OK ? MT_OK : mt_fail_memory(error);
 }
 
 static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle,
@@ -472,7 +467,7 @@ static enum mt_status finish(struct mt_torch *torch, struct mt_error *error)
 {
     if ((torch->has_host && name_host_heaps(torch) != MT_OK) || infer(torch) != MT_OK ||
         torch->settings.failed || torch->allocator_options.failed || torch->not_used.failed)
-        return no_memory(error);
+        return mt_fail_memory(error);
     torch->source.header.start_t_ns = first_time_ns(torch);
     torch->source.integrity.closed = true;
     return MT_OK;
@@ -484,8 +479,8 @@ enum mt_status mt_torch_open(struct mt_feed *feed, bool no_short_cuts, struct mt
     struct mt_torch *torch = calloc(1, sizeof *torch);
 
     if (!torch)
-        return no_memory(error);
-    enum mt_status status = prepare(torch) == MT_OK ? MT_OK : no_memory(error);
+        return mt_fail_memory(error);
+    enum mt_status status = prepare(torch) == MT_OK ? MT_OK : mt_fail_memory(error);
     if (status == MT_OK)
         status = read_pickle(torch, feed, no_short_cuts, error);
     if (status == MT_OK)

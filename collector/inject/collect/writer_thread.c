@@ -201,7 +201,7 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
     if (status == MT_OK && (mt_core.tape->ring_ns || mt_drain_is_idle(job->drain)))
         status = mt_drain_follow(job->drain);
     if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+        return mt_fail_status(error, status);
     if (!mt_zstd_load())
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "zstd's library cannot be loaded; install libzstd 1.4 or newer");
