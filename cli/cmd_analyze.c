@@ -13,6 +13,7 @@
 
 #include "analyze.h"
 #include "analyze_output.h"
+#include "ascii.h"
 #include "backends.h"
 #include "buf.h"
 #include "cli.h"
@@ -46,7 +47,7 @@
 static int open_page_add_folder(struct mt_buf *folder, const char *trace)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    const char *slash = strrchr(trace, '/'), *name = slash ? slash + 1 : trace;
+    const char *name = mt_base_name(trace);
     struct mt_cache cache;
 
     if (mt_cache_open(NULL, &cache, &error) != MT_OK) {

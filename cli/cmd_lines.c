@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "cli.h"
 #include "json.h"
 #include "line_table.h"
@@ -103,7 +104,7 @@ static void add_heading(struct mt_buf *out, const struct lines_answer *answer,
 {
     const struct mt_style *style = mt_stdout_style();
     const char *name = mt_symbols_text(answer->symbols, function->function);
-    const char *file = mt_source_text_name(mt_symbols_text(answer->symbols, function->file));
+    const char *file = mt_base_name(mt_symbols_text(answer->symbols, function->file));
 
     mt_buf_printf(out, "\n%s", style->bold);
     mt_buf_add_printable(out, name, strlen(name));

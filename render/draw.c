@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "draw.h"
+#include "ascii.h"
 #include "foreign_text.h"
 #include "glyphs.h"
 #include "process_memory.h"
@@ -49,21 +50,11 @@ static bool is_mark(char c)
     return c && strchr(" ._/:,;-+=<>()[]", c);
 }
 
-static bool is_lower(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-static bool is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
 /* Returns true if a word ends or begins between two characters. */
 static bool is_between_words(const char *text, size_t at)
 {
     return !at || !text[at] || is_mark(text[at]) || is_mark(text[at - 1]) ||
-           (is_lower(text[at - 1]) && is_upper(text[at]));
+           (mt_is_lower(text[at - 1]) && mt_is_upper(text[at]));
 }
 
 /* Removes marks before the cut: "Layer" instead of "Layer." */

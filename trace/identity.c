@@ -1,12 +1,12 @@
 /* The identity of a rank: who it is, its position in the mesh of ranks, its process groups, and the
  * rank in the name of a file. */
-#include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
+#include "ascii.h"
 #include "buf.h"
 #include "header.h"
 #include "identity.h"
@@ -15,11 +15,6 @@
 
 /* The rank in the name of a file, as launchers and frameworks write it: host-77-rank3.trace.zst,
  * rank_003.pickle, oom_rank-3_x.pickle, snapshot-r3.pickle. */
-
-static bool is_word_part(char c)
-{
-    return isalnum((unsigned char)c) != 0;
-}
 
 /* The rank within a node and the rank of a node are not the rank of the job. */
 static bool is_other_rank(const char *name, const char *at)
@@ -40,11 +35,11 @@ static int32_t number_at(const char *name, const char *at, const char *word, boo
     const char *end = at + strlen(at), *digits = at + strlen(word);
     uint64_t number;
 
-    if (strncasecmp(at, word, strlen(word)) || (at > name && is_word_part(at[-1])) ||
+    if (strncasecmp(at, word, strlen(word)) || (at > name && mt_is_alnum(at[-1])) ||
         is_other_rank(name, at))
         return -1;
     digits += may_part && *digits && strchr("_-=", *digits) ? 1 : 0;
-    if (!mt_decimal_take(&digits, end, &number) || number > MT_MAX_RANK || is_word_part(*digits))
+    if (!mt_decimal_take(&digits, end, &number) || number > MT_MAX_RANK || mt_is_alnum(*digits))
         return -1;
     return (int32_t)number;
 }
@@ -67,7 +62,7 @@ static int32_t rank_after(const char *name, const char *word, bool may_part)
 
 int32_t mt_rank_of_name(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = mt_base_name(path);
     int32_t rank = rank_after(name, "rank", true);
 
     if (rank == -1)

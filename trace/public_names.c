@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ascii.h"
 #include "util.h"
 
 enum { MAX_DIGITS = 6, MAX_WORD = 24 };
@@ -81,21 +82,6 @@ static const char words[] =
     "where while with without wk wo work worker wq wrapped wrapper write wsgiref wsl wv x xeon xla "
     "xml xmlrpc xnnpack xor xpu zero zeros zipfile zone zoneinfo ";
 
-static bool is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool is_letter(char c)
-{
-    return is_upper(c) || (c >= 'a' && c <= 'z');
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_word(const char *text, size_t length)
 {
     size_t low = 0, high = sizeof words - 1;
@@ -104,7 +90,7 @@ static bool is_word(const char *text, size_t length)
     if (length > MAX_WORD)
         return false;
     for (size_t i = 0; i < length; i++)
-        key[i] = (char)(is_upper(text[i]) ? text[i] - 'A' + 'a' : text[i]);
+        key[i] = (char)(mt_is_upper(text[i]) ? text[i] - 'A' + 'a' : text[i]);
     key[length] = ' ';
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -127,8 +113,8 @@ static size_t camel_length(const char *text, size_t length)
 {
     size_t end = 1;
 
-    while (end < length && !(is_upper(text[end]) && !is_upper(text[end - 1])) &&
-           !(is_upper(text[end]) && end + 1 < length && !is_upper(text[end + 1])))
+    while (end < length && !(mt_is_upper(text[end]) && !mt_is_upper(text[end - 1])) &&
+           !(mt_is_upper(text[end]) && end + 1 < length && !mt_is_upper(text[end + 1])))
         end++;
     return end;
 }
@@ -152,19 +138,19 @@ bool mt_public_name(const char *text, size_t length)
     bool has_content = false;
     size_t end;
 
-    if (length == 1 && is_letter(*text))
+    if (length == 1 && mt_is_letter(*text))
         return true;
     for (size_t at = 0; at < length; at = end) {
-        for (end = at; end < length && is_letter(text[end]);)
+        for (end = at; end < length && mt_is_letter(text[end]);)
             end++;
         if (end > at && !are_letters_known(text + at, end - at))
             return false;
-        for (at = end; end < length && is_digit(text[end]);)
+        for (at = end; end < length && mt_is_digit(text[end]);)
             end++;
         if (end - at > MAX_DIGITS)
             return false;
-        has_content |= end > 0 && (is_letter(text[end - 1]) || is_digit(text[end - 1]));
-        for (; end < length && !is_letter(text[end]) && !is_digit(text[end]); end++)
+        has_content |= end > 0 && (mt_is_letter(text[end - 1]) || mt_is_digit(text[end - 1]));
+        for (; end < length && !mt_is_letter(text[end]) && !mt_is_digit(text[end]); end++)
             if (!text[end] || !strchr("_.+-:#", text[end]))
                 return false;
     }
@@ -175,7 +161,8 @@ bool mt_public_name(const char *text, size_t length)
 static bool is_made_of(const char *text, size_t length, const char *marks)
 {
     for (size_t i = 0; i < length; i++)
-        if (!is_letter(text[i]) && !is_digit(text[i]) && (!text[i] || !strchr(marks, text[i])))
+        if (!mt_is_letter(text[i]) && !mt_is_digit(text[i]) &&
+            (!text[i] || !strchr(marks, text[i])))
             return false;
     return true;
 }
@@ -215,7 +202,7 @@ bool mt_public_element(const char *text, size_t length)
 /* "libcudart.so.13" */
 static bool is_library(const char *text, size_t length)
 {
-    while (length && (is_digit(text[length - 1]) || text[length - 1] == '.'))
+    while (length && (mt_is_digit(text[length - 1]) || text[length - 1] == '.'))
         length--;
     return length > 3 && !memcmp(text + length - 3, ".so", 3);
 }
@@ -231,7 +218,7 @@ bool mt_public_file_name(const char *text, size_t length)
 
     if (!is_made_of(text, length, "_.+-:"))
         return false;
-    while (end && is_digit(text[end - 1]))
+    while (end && mt_is_digit(text[end - 1]))
         end--;
     if (end && end < length && text[end - 1] == ':')
         length = end - 1;
@@ -263,7 +250,7 @@ static bool is_python(const char *text, size_t length)
 {
     size_t at = 6;
 
-    while (at < length && (is_digit(text[at]) || text[at] == '.'))
+    while (at < length && (mt_is_digit(text[at]) || text[at] == '.'))
         at++;
     return length > 6 && length < 12 && at == length && !memcmp(text, "python", 6);
 }

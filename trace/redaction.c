@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "ascii.h"
 #include "public_names.h"
 #include "sha256.h"
 
@@ -40,11 +41,6 @@ static bool begins_with(const char *text, size_t length, const char *start)
     size_t start_length = strlen(start);
 
     return length >= start_length && !memcmp(text, start, start_length);
-}
-
-static bool is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 /* Length of the separator of folders at `at`, which may be percent-encoded, also twice: "%2F",
@@ -184,7 +180,7 @@ static size_t call_length(const char *text, size_t length)
     do {
         depth += text[at] == '(';
         depth -= text[at] == ')';
-        if (!is_alnum(text[at]) && (!text[at] || !strchr("()_.<>-", text[at])))
+        if (!mt_is_alnum(text[at]) && (!text[at] || !strchr("()_.<>-", text[at])))
             return 0;
     } while (++at < length && depth && at < MAX_CALL);
     return !depth && at < length && text[at] == '/' ? at : 0;
@@ -229,7 +225,7 @@ static bool has_user(const char *text, size_t length, bool has_folder)
     for (size_t at = 0; at + 1 < length; at++) {
         const char *next = text + at + 1;
         bool is_number = *next >= '0' && *next <= '9';
-        bool has_name = is_alnum(*next) || *next == '_' || (unsigned char)*next >= 0x80;
+        bool has_name = mt_is_alnum(*next) || *next == '_' || (unsigned char)*next >= 0x80;
         bool is_class = at > 1 && text[at - 1] == ':' && text[at - 2] == ':';
 
         if (text[at] == '~' && (has_folder || (has_name && !is_number && !is_class)))
@@ -247,9 +243,9 @@ static bool has_elements(const char *text, size_t length)
     for (size_t at = 0; at <= length; at++) {
         bool begins = !at || text[at - 1] == '/', ends = at == length || text[at] == '/';
 
-        if (begins && (ends || (!is_alnum(text[at]) && text[at] != '_')))
+        if (begins && (ends || (!mt_is_alnum(text[at]) && text[at] != '_')))
             return false;
-        if (ends && !is_alnum(text[at - 1]) && !strchr("_)>", text[at - 1]))
+        if (ends && !mt_is_alnum(text[at - 1]) && !strchr("_)>", text[at - 1]))
             return false;
         if (at < length && (text[at] == '\\' || text[at] == '%'))
             return false;
@@ -319,7 +315,7 @@ static bool is_operator(const char *text, size_t length)
 /* Whether a name follows at once behind one of the marks: "/home/a/lr=0.1,b". */
 static bool goes_on(const char *text, size_t length, size_t at, const char *marks)
 {
-    return at + 1 < length && text[at] && strchr(marks, text[at]) && is_alnum(text[at + 1]) &&
+    return at + 1 < length && text[at] && strchr(marks, text[at]) && mt_is_alnum(text[at + 1]) &&
            !begins_redacted(text + at + 1, length - at - 1);
 }
 
@@ -327,7 +323,7 @@ static bool goes_on(const char *text, size_t length, size_t at, const char *mark
 static bool is_number(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
-        if (is_alnum(text[i]) && text[i] > '9')
+        if (mt_is_alnum(text[i]) && text[i] > '9')
             return false;
     return are_elements_known(text, length);
 }
@@ -355,7 +351,7 @@ static enum word classify(const char *text, size_t length, size_t word)
 static bool begins_path(const char *text, size_t length)
 {
     return separator(text, length, 0) || *text == '~' || begins_redacted(text, length) ||
-           (length > 2 && text[1] == ':') || (length > 3 && !is_alnum(*text) && text[1] == '/');
+           (length > 2 && text[1] == ':') || (length > 3 && !mt_is_alnum(*text) && text[1] == '/');
 }
 
 static bool ends_with_file(const char *text, size_t length)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "frame_judge.h"
+#include "ascii.h"
 #include "symbols.h"
 #include "util.h"
 
@@ -325,13 +326,6 @@ static const struct {
 static const char *const native_extensions[] = {".cpp", ".cc",  ".cxx", ".c", ".h", ".hpp",
                                                 ".cu",  ".cuh", ".inl", ".S", ".o"};
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-
-    return length >= end_length && !memcmp(text + length - end_length, end, end_length);
-}
-
 const char *mt_code_base_name(const char *path)
 {
     const char *base = path;
@@ -353,12 +347,12 @@ bool mt_code_is_native(const char *function, const char *file)
 {
     if (!*file || !strcmp(file, "??") || *file == '[' || is_address(function))
         return true;
-    if (*file == '<' || ends_with(file, ".py"))
+    if (*file == '<' || mt_ends_with(file, ".py"))
         return false;
     if (strstr(function, "::") || strchr(function, '(') || strstr(file, ".so"))
         return true;
     for (size_t i = 0; i < MT_ARRAY_LEN(native_extensions); i++)
-        if (ends_with(file, native_extensions[i]))
+        if (mt_ends_with(file, native_extensions[i]))
             return true;
     return false;
 }
@@ -409,7 +403,7 @@ static size_t native_row(const char *name)
 
     for (i = 0; i < MT_ARRAY_LEN(native_names); i++)
         if (!strncmp(name, native_names[i].prefix, strlen(native_names[i].prefix)) &&
-            ends_with(name, native_names[i].suffix))
+            mt_ends_with(name, native_names[i].suffix))
             break;
     return i;
 }

@@ -1,5 +1,6 @@
 #include "libraries.h"
 
+#include "ascii.h"
 #include "frame_judge.h"
 #include "util.h"
 
@@ -138,11 +139,6 @@ static const char *const graph_calls[] = {"cudaGraph", "cuGraph"};
 
 enum { NOT_LISTED = -1 };
 
-static bool starts_with(const char *text, const char *beginning)
-{
-    return !strncmp(text, beginning, strlen(beginning));
-}
-
 /* "[libnccl.so.2]", or "/usr/lib/libnccl.so.2 (build id 5e7...)" if names were not resolved. */
 static const char *base_of_module(const char *file)
 {
@@ -152,20 +148,20 @@ static const char *base_of_module(const char *file)
 static int row_of(const char *base)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(files); i++)
-        if (starts_with(base, files[i].beginning))
+        if (mt_begins_with(base, files[i].beginning))
             return (int)i;
     return NOT_LISTED;
 }
 
 static bool has_name(const char *function)
 {
-    return *function && !starts_with(function, "+0x") && !starts_with(function, "0x");
+    return *function && !mt_begins_with(function, "+0x") && !mt_begins_with(function, "0x");
 }
 
 static bool is_graph_call(const char *function)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(graph_calls); i++)
-        if (starts_with(function, graph_calls[i]))
+        if (mt_begins_with(function, graph_calls[i]))
             return true;
     return false;
 }
@@ -179,7 +175,7 @@ static bool is_source(const char *file)
 static const char *library_by_name(const char *function)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(prefixes); i++)
-        if (starts_with(function, prefixes[i].beginning))
+        if (mt_begins_with(function, prefixes[i].beginning))
             return prefixes[i].library;
     return NULL;
 }
@@ -296,7 +292,7 @@ struct mt_stack_owner mt_stack_owner(const struct mt_symbols *symbols, uint32_t 
 const char *mt_library_what(const char *function)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(functions); i++)
-        if (starts_with(function, functions[i].beginning))
+        if (mt_begins_with(function, functions[i].beginning))
             return functions[i].what;
     return NULL;
 }
@@ -305,7 +301,7 @@ bool mt_libraries_is_nccl_range(const char *range, const char **call)
 {
     static const char domain[] = "NCCL: ";
 
-    if (!starts_with(range, domain))
+    if (!mt_begins_with(range, domain))
         return false;
     *call = range + sizeof domain - 1;
     return true;
@@ -313,7 +309,7 @@ bool mt_libraries_is_nccl_range(const char *range, const char **call)
 
 bool mt_makes_communicators(const char *call)
 {
-    return starts_with(call, "ncclCommInitAll");
+    return mt_begins_with(call, "ncclCommInitAll");
 }
 
 bool mt_makes_communicator(const char *call)

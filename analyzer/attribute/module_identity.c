@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "forward_logs.h"
 #include "frame_judge.h"
 #include "holding.h"
@@ -27,20 +28,15 @@ static bool parts(char c)
     return c && strchr("._-[(#:/ ", c);
 }
 
-static bool is_digit(char c)
-{
-    return isdigit((unsigned char)c) != 0;
-}
-
 const char *mt_layer_number(const char *name, uint32_t *layer, size_t *length)
 {
     for (const char *at = name; *at; at++) {
         const char *end = at;
         uint32_t number = 0;
 
-        if (!is_digit(*at) || at == name || !parts(at[-1]))
+        if (!mt_is_digit(*at) || at == name || !parts(at[-1]))
             continue;
-        while (is_digit(*end) && number <= MAX_LAYER)
+        while (mt_is_digit(*end) && number <= MAX_LAYER)
             number = number * 10 + (uint32_t)(*end++ - '0');
         if (number > MAX_LAYER || isalnum((unsigned char)*end))
             continue;

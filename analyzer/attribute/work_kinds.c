@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "ascii.h"
 #include "frame_judge.h"
 #include "grow.h"
 #include "process_memory.h"
@@ -100,21 +101,11 @@ static const char *const plumbing_prefixes[] = {
     "[pl]",
 };
 
-static char lower(char c)
-{
-    return (char)tolower((unsigned char)c);
-}
-
-static bool starts_with(const char *text, const char *prefix)
-{
-    return !strncmp(text, prefix, strlen(prefix));
-}
-
 /* Whether `word` (lower case) is at the start of `text`, in any case. */
 static bool starts_with_word(const char *text, const char *word)
 {
     for (; *word; text++, word++)
-        if (lower(*text) != *word)
+        if (mt_lower(*text) != *word)
             return false;
     return true;
 }
@@ -195,7 +186,7 @@ int mt_phase_step_rank(const char *name, int64_t *number)
 static bool is_of_library(const char *name)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(library_prefixes); i++)
-        if (starts_with(name, library_prefixes[i]))
+        if (mt_begins_with(name, library_prefixes[i]))
             return true;
     return false;
 }
@@ -216,7 +207,7 @@ enum mt_phase_kind mt_phase_kind_of(const char *name)
 bool mt_phase_name_is_plumbing(const char *name)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(plumbing_prefixes); i++)
-        if (starts_with(name, plumbing_prefixes[i]))
+        if (mt_begins_with(name, plumbing_prefixes[i]))
             return true;
     return is_of_library(name);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cards.h"
+#include "ascii.h"
 #include "near_word.h"
 #include "util.h"
 
@@ -120,25 +121,15 @@ bool mt_card_exceeds_all(uint64_t bytes)
     return bytes / 2 > card->memory_bytes;
 }
 
-static bool counts(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Only letters and digits count. */
 static bool is_same(const char *a, const char *b)
 {
     for (;;) {
-        while (*a && !counts(*a))
+        while (*a && !mt_is_alnum(*a))
             a++;
-        while (*b && !counts(*b))
+        while (*b && !mt_is_alnum(*b))
             b++;
-        if (lower(*a) != lower(*b))
+        if (mt_lower(*a) != mt_lower(*b))
             return false;
         if (!*a)
             return true;

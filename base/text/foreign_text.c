@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "ascii.h"
 #include "buf.h"
 #include "foreign_text.h"
 #include "util.h"
@@ -171,8 +172,7 @@ static bool is_hidden(uint32_t code)
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
+    return mt_is_alnum(c) || c == '-' || c == '_';
 }
 
 /* Returns whether the text continues as "[" or "word[". After "##" this is a command of GitHub,

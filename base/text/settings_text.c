@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "buf.h"
 #include "grow.h"
 #include "map.h"
@@ -110,21 +111,13 @@ static void leave(struct cursor *cursor, size_t before)
     }
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* After "\u". Refuses surrogates and NUL, which are not valid in a setting. */
 static enum mt_status read_code(struct cursor *cursor)
 {
     uint32_t code = 0;
 
     for (int i = 0; i < 4; i++) {
-        int digit = digit_of(peek(cursor));
+        int digit = mt_hex_digit(peek(cursor));
 
         if (digit < 0)
             return fail(cursor, "\\u needs four hexadecimal digits");
@@ -179,8 +172,7 @@ static enum mt_status read_string(struct cursor *cursor, char quote)
 
 static bool is_word_char(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '-';
+    return mt_is_alnum(c) || c == '_' || c == '-';
 }
 
 /* true, 12, -1.5e3: the result is in cursor->text. */
@@ -436,8 +428,8 @@ static enum mt_status parse(const char *text, size_t length, enum grammar gramma
     enum mt_status status =
         grammar == TOML ? read_toml_document(&cursor) : read_json_document(&cursor);
     if (cursor.path.failed || cursor.text.failed)
-        status =
-            mt_fail_memory(cursor.error); /* without memory there is no text whose syntax could be wrong */
+        status = mt_fail_memory(
+            cursor.error); /* without memory there is no text whose syntax could be wrong */
     mt_buf_release(&cursor.path);
     mt_buf_release(&cursor.text);
     return status;

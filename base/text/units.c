@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "util.h"
 
 #define MINUS      "\xE2\x88\x92"
@@ -240,8 +241,7 @@ bool mt_units_is_unit(const char *word, size_t length)
 
 static bool is_of_unit(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '\xC2' || c == '\xB5'; /* the micro sign */
+    return mt_is_alnum(c) || c == '_' || c == '\xC2' || c == '\xB5'; /* the micro sign */
 }
 
 size_t mt_unit_length(const char *text)

@@ -1,5 +1,6 @@
 /* One pass over the squeezed text finds all wordings: their first two bytes select the few rows to
  * compare at a position. */
+#include "ascii.h"
 #include "oom_text.h"
 
 #include <stdlib.h>
@@ -21,11 +22,6 @@ enum {
     DIGITS = 24,
     NO_ROW = UINT8_MAX
 };
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 static bool is_at(const struct mt_oom_squeezed *text, size_t at, const char *words)
 {
@@ -92,9 +88,9 @@ static size_t read_value(const struct mt_oom_squeezed *text, size_t at, enum mt_
     for (end += value->is_negative; end < text->length && end - at < DIGITS; end++) {
         const char c = text->bytes[end];
 
-        if (c == '.' && !has_point && end + 1 < text->length && is_digit(text->bytes[end + 1])) {
+        if (c == '.' && !has_point && end + 1 < text->length && mt_is_digit(text->bytes[end + 1])) {
             has_point = true;
-        } else if (is_digit(c)) {
+        } else if (mt_is_digit(c)) {
             amount = amount * 10 + (c - '0');
             step *= has_point ? 10 : 1;
             value->is_known = true;
@@ -124,11 +120,11 @@ static size_t value_before(const struct mt_oom_squeezed *text, size_t begin, siz
     while (at > begin && end - at < UNIT_BYTES && text->bytes[at - 1] >= 'a' &&
            text->bytes[at - 1] <= 'z')
         at--;
-    while (
-        at > begin && end - at < DIGITS &&
-        (is_digit(text->bytes[at - 1]) || text->bytes[at - 1] == '.' || text->bytes[at - 1] == ','))
+    while (at > begin && end - at < DIGITS &&
+           (mt_is_digit(text->bytes[at - 1]) || text->bytes[at - 1] == '.' ||
+            text->bytes[at - 1] == ','))
         at--;
-    while (at < end && !is_digit(text->bytes[at]))
+    while (at < end && !mt_is_digit(text->bytes[at]))
         at++;
     return at;
 }

@@ -1,6 +1,7 @@
 /* Reads the text of a log, keeps only the end of a long one, and squeezes it: lower case, without
  * white space, escape sequences and the prefixes of lines, so that a wrapped message looks like any
  * other. */
+#include "ascii.h"
 #include "oom_text.h"
 
 #include <string.h>
@@ -195,8 +196,7 @@ static bool begins_with(const struct line *line, const char *words)
 
 static bool is_in_name(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_';
+    return mt_is_alnum(c) || c == '.' || c == '_';
 }
 
 /* The name of the last Python error below a traceback, unless it came from the error before it. */

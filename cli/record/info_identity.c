@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "buf.h"
 #include "cli.h"
 #include "foreign_text.h"
@@ -299,13 +300,6 @@ static void add_if(struct secrets *secrets, enum kind kind, enum mt_text_kind te
     add_users(secrets, text);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Returns true if the file belongs to the user, not to a package or the system. A redacted file
  * counts as the user's. */
 static bool is_own_file(const char *file)
@@ -329,7 +323,7 @@ static void add_frames(struct secrets *secrets, const struct mt_symbols *symbols
         add_if(secrets, FILES, MT_TEXT_FILE, file);
         add_if(secrets, PATHS, MT_TEXT_WORDS, function);
         if (*file && is_own_file(file)) {
-            add(secrets, FILE_NAMES, base_name(file), strlen(base_name(file)));
+            add(secrets, FILE_NAMES, mt_base_name(file), strlen(mt_base_name(file)));
             add(secrets, FUNCTIONS, function, strlen(function));
         }
         if (frame->file < symbols->strings.count)

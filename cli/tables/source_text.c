@@ -126,13 +126,6 @@ void mt_source_files_end(struct mt_source_files *files)
     mt_strings_release(&files->unread);
 }
 
-const char *mt_source_text_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool read_all(int file, struct mt_buf *content, size_t length)
 {
     char *room = mt_buf_reserve(content, length + 1);

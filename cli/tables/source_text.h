@@ -36,9 +36,6 @@ bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *fi
  * its length, or to 0 if there is no such line. Request lines in ascending order. */
 const char *mt_source_text_line(struct mt_source_text *text, uint32_t line, size_t *length);
 
-/* Returns the last part of a path. */
-const char *mt_source_text_name(const char *path);
-
 void mt_source_text_release(struct mt_source_text *text);
 
 /* Prints how many more files could not be read, and releases the list. */

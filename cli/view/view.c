@@ -1,3 +1,4 @@
+#include "ascii.h"
 #include "view_parts.h"
 
 #include <string.h>
@@ -265,17 +266,12 @@ static void open_help(struct mt_view *view)
     open_page(view, MT_VIEW_HELP);
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool contains(const char *text, const char *word)
 {
     for (; text && *text; text++) {
         size_t i = 0;
 
-        while (word[i] && lower(text[i]) == lower(word[i]))
+        while (word[i] && mt_lower(text[i]) == mt_lower(word[i]))
             i++;
         if (!word[i])
             return true;

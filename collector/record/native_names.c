@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "ascii.h"
 #include "demangle.h"
 #include "grow.h"
 #include "map.h"
@@ -48,18 +49,6 @@ void mt_native_names_free(struct mt_native_names *names)
     free(names);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-static bool begins_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 static enum mt_native_role role_of_module(const char *path)
 {
     static const struct {
@@ -71,10 +60,10 @@ static enum mt_native_role role_of_module(const char *path)
         {"libcuda.so", MT_NATIVE_DRIVER},
         {"libmemtrace-cuda.so", MT_NATIVE_DRIVER}, /* it replaces entry points of the driver */
     };
-    const char *name = base_name(path);
+    const char *name = mt_base_name(path);
 
     for (size_t i = 0; i < MT_ARRAY_LEN(known); i++)
-        if (begins_with(name, known[i].prefix))
+        if (mt_begins_with(name, known[i].prefix))
             return known[i].role;
     return MT_NATIVE_PLAIN;
 }
@@ -89,7 +78,7 @@ static enum mt_status open_module(struct mt_native_names *names, const char *fil
     id.path = module->path = mt_arena_text(&names->arena, file, place->path_length);
     if (!module->path)
         return MT_ERR_MEMORY;
-    module->label = mt_arena_printf(&names->arena, "[%s]", base_name(module->path));
+    module->label = mt_arena_printf(&names->arena, "[%s]", mt_base_name(module->path));
     module->role = role_of_module(module->path);
     if (!module->label)
         return MT_ERR_MEMORY;
@@ -122,7 +111,7 @@ static bool is_interpreter(const char *function)
                                         "_TAIL_CALL_"};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(loops); i++)
-        if (begins_with(function, loops[i]))
+        if (mt_begins_with(function, loops[i]))
             return true;
     return false;
 }

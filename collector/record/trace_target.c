@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "ascii.h"
 #include "buf.h"
 #include "io.h"
 #include "own_file.h"
@@ -27,13 +28,6 @@ static enum mt_status refuse(struct mt_error *error, const char *text)
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", text);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool is_interpreter(const char *name)
 {
     return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0;
@@ -44,7 +38,7 @@ static const char *python_program(char *const *arguments)
 {
     for (; *arguments; arguments++) {
         if ((*arguments)[0] != '-')
-            return base_name(*arguments);
+            return mt_base_name(*arguments);
         if (!strcmp(*arguments, "-m"))
             return arguments[1];
         if (!strcmp(*arguments, "-c") || !strcmp(*arguments, "-"))
@@ -55,20 +49,14 @@ static const char *python_program(char *const *arguments)
     return NULL;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_plain(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' ||
-           c == '_' || c == '-';
+    return mt_is_alnum(c) || c == '.' || c == '_' || c == '-';
 }
 
 void mt_command_word(char *const *command, char *word, size_t capacity)
 {
-    const char *name = base_name(command[0]), *script;
+    const char *name = mt_base_name(command[0]), *script;
 
     if (is_interpreter(name) && (script = python_program(command + 1)))
         name = script;
@@ -162,7 +150,7 @@ static enum mt_status take_folder(struct mt_trace_target *place, const char *out
 static enum mt_status take_file(struct mt_trace_target *place, const char *output,
                                 struct mt_error *error)
 {
-    const char *name = base_name(output);
+    const char *name = mt_base_name(output);
     char parent[PATH_MAX];
     size_t length = (size_t)(name - output);
 
@@ -234,9 +222,9 @@ static bool is_named_for(const char *name, long rank)
     size_t end = mt_trace_stem_length(name), begin;
     uint64_t number;
 
-    while (end && !is_digit(name[end - 1]))
+    while (end && !mt_is_digit(name[end - 1]))
         end--;
-    for (begin = end; begin && is_digit(name[begin - 1]);)
+    for (begin = end; begin && mt_is_digit(name[begin - 1]);)
         begin--;
     return mt_decimal_read(name + begin, end - begin, &number) && number == (uint64_t)rank;
 }

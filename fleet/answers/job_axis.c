@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "job_axis.h"
+#include "ascii.h"
 #include "job_values.h"
 #include "job_work.h"
 
@@ -35,18 +36,13 @@ static const struct {
     {"replicate", "dp", AXIS_REPLICAS},
 };
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Index into `words` of the first word of the name that is there; -1 = none. */
 static int find_word(const char *name)
 {
     while (*name) {
         size_t length = 0;
 
-        while (is_letter(name[length]))
+        while (mt_is_letter(name[length]))
             length++;
         for (size_t i = 0; length && i < MT_ARRAY_LEN(words); i++)
             if (strlen(words[i].word) == length && !strncmp(words[i].word, name, length))

@@ -44,13 +44,6 @@ struct run {
     uint32_t share, share_count;
 };
 
-static bool is_summary_name(const char *path)
-{
-    size_t length = strlen(path);
-
-    return length > 6 && !strcmp(path + length - 6, ".mtsum");
-}
-
 static int find_files(struct run *run)
 {
     for (int i = 0; i < run->arguments->path_count; i++) {
@@ -98,11 +91,12 @@ static int check_output_is_no_input(const struct run *run)
     const char *output = run->arguments->output;
     struct stat facts;
 
-    if (!output || !is_summary_name(output) || stat(output, &facts) != 0)
+    if (!output || !mt_is_summary_name(output) || stat(output, &facts) != 0)
         return MT_EXIT_OK;
     for (uint32_t i = 0; i < run->files.count; i++)
         if (is_same_file(run->files.paths[i], &facts) ||
-            (!is_summary_name(run->files.paths[i]) && is_summary_of(run->files.paths[i], &facts))) {
+            (!mt_is_summary_name(run->files.paths[i]) &&
+             is_summary_of(run->files.paths[i], &facts))) {
             mt_message("fleet: -o '%s' is one of the files to read, and would be replaced: name "
                        "another file",
                        output);
@@ -175,7 +169,7 @@ static int print(struct run *run, const struct mt_job_report *report);
 /* -o DIR */
 static const char *folder_of(const struct arguments *arguments)
 {
-    return arguments->output && !is_summary_name(arguments->output) ? arguments->output : NULL;
+    return arguments->output && !mt_is_summary_name(arguments->output) ? arguments->output : NULL;
 }
 
 /* "memtrace fleet traces/", if it is short enough to be copied. */

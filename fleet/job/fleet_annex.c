@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "annexes.h"
+#include "ascii.h"
 #include "cli.h"
 #include "fleet_annex.h"
 #include "fleet_job.h"
@@ -145,20 +146,13 @@ static int info_summary(const char *path, const struct mt_common *common)
 
 enum { MAX_LINES = 8 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
 static const char *kind_of(const char *path)
 {
-    if (ends_with(path, ".trace") || ends_with(path, ".trace.zst"))
+    if (mt_ends_with(path, ".trace") || mt_ends_with(path, ".trace.zst"))
         return "a trace";
-    if (ends_with(path, ".pickle") || ends_with(path, ".pickle.zst"))
+    if (mt_ends_with(path, ".pickle") || mt_ends_with(path, ".pickle.zst"))
         return "a memory snapshot";
-    if (ends_with(path, ".xplane.pb") || ends_with(path, ".xplane.pb.zst"))
+    if (mt_ends_with(path, ".xplane.pb") || mt_ends_with(path, ".xplane.pb.zst"))
         return "a profile of XLA";
     return "a file";
 }
@@ -213,7 +207,7 @@ static size_t length_of_trace(const char *path)
     struct mt_buf trace = {0};
     struct stat facts;
 
-    if (!ends_with(path, ".mtsum"))
+    if (!mt_ends_with(path, ".mtsum"))
         return length;
     mt_buf_add(&trace, path, length - strlen(".mtsum"));
     if (trace.length && stat(trace.data, &facts) == 0)

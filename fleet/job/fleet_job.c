@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "ascii.h"
 #include "cli.h"
 #include "fleet_job.h"
 #include "gather.h"
@@ -21,20 +22,13 @@
 
 enum { MAX_DEPTH = 8 }; /* maximum depth of folders; links to parents would otherwise never end */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-
-    return length > wanted && strcmp(text + length - wanted, end) == 0;
-}
-
 static bool is_input(const char *name)
 {
     static const char *const ends[] = {".mtsum",      ".trace",     ".trace.zst",    ".pickle",
                                        ".pickle.zst", ".xplane.pb", ".xplane.pb.zst"};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++)
-        if (ends_with(name, ends[i]))
+        if (mt_ends_with(name, ends[i]))
             return true;
     return false;
 }
@@ -129,7 +123,7 @@ static bool is_summary_of_one(const char *path, const char *const *traces, uint3
 {
     struct key key = {.text = path};
 
-    if (!ends_with(path, ".mtsum"))
+    if (!mt_is_summary_name(path))
         return false;
     key.length = strlen(path) - strlen(".mtsum");
     return bsearch(&key, traces, count, sizeof *traces, compare_key) != NULL;
@@ -180,13 +174,6 @@ bool mt_fleet_has_summary(const char *trace)
 /* Maximum number of unreadable files that are named. --all lifts the limit. */
 enum { MOST_NAMED_FILES = 100 };
 
-static bool is_summary_name(const char *path)
-{
-    size_t length = strlen(path);
-
-    return length > 6 && !strcmp(path + length - 6, ".mtsum");
-}
-
 static enum mt_status read_summary_of(const char *trace, struct mt_rank_set *set,
                                       struct mt_error *error)
 {
@@ -216,7 +203,7 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
 {
     const struct mt_fleet_reading *reading = context;
 
-    if (mt_summary_is_file(path) || is_summary_name(path))
+    if (mt_summary_is_file(path) || mt_is_summary_name(path))
         return mt_summary_read(path, set, error);
     if (mt_fleet_has_summary(path))
         return read_summary_of(path, set, error);

@@ -13,13 +13,7 @@
 #include "rank_record.h"
 #include "sha256.h"
 #include "sorted.h"
-
-static bool is_summary_name(const char *name)
-{
-    size_t length = strlen(name);
-
-    return length > 6 && !strcmp(name + length - 6, ".mtsum");
-}
+#include "summary_of_trace.h"
 
 static void add_trace(struct mt_fleet_traces *traces, const char *folder, const char *name)
 {
@@ -43,7 +37,7 @@ static void add_folder(struct mt_fleet_traces *traces, const char *path)
     if (!folder)
         return;
     while ((entry = readdir(folder)))
-        if (entry->d_name[0] != '.' && !is_summary_name(entry->d_name))
+        if (entry->d_name[0] != '.' && !mt_is_summary_name(entry->d_name))
             add_trace(traces, path, entry->d_name);
     closedir(folder);
 }

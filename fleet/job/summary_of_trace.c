@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyze.h"
+#include "ascii.h"
 #include "file_hash.h"
 #include "import.h"
 #include "io.h"
@@ -134,4 +135,9 @@ bool mt_summary_is_file(const char *path)
                       mt_summary_probe(start, sizeof start);
     close(fd);
     return is_summary;
+}
+
+bool mt_is_summary_name(const char *path)
+{
+    return mt_ends_with(path, ".mtsum") && strlen(path) > strlen(".mtsum");
 }

@@ -31,4 +31,7 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set,
 /* Returns true if the file begins like a summary. Returns false if it cannot be read. */
 bool mt_summary_is_file(const char *path);
 
+/* Returns true if a path is NAME.mtsum. */
+bool mt_is_summary_name(const char *path);
+
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "buf.h"
 #include "report_query.h"
 #include "site.h"
@@ -401,17 +402,12 @@ static const struct {
 
 enum { FIRST_OTHER_PHASE = 5 }; /* first color for other names */
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static bool contains(const char *text, const char *part)
 {
     size_t i;
 
     for (; *text; text++) {
-        for (i = 0; part[i] && lower(text[i]) == part[i]; i++)
+        for (i = 0; part[i] && mt_lower(text[i]) == part[i]; i++)
             ;
         if (!part[i])
             return true;

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "buf.h"
 #include "chart_frame.h"
 #include "document_tables.h"
@@ -15,15 +16,10 @@
 #include "units.h"
 #include "util.h"
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Returns true for a character of a name or a number. */
 static bool goes_on(char c)
 {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return mt_is_alnum(c) || c == '_';
 }
 
 /* Returns the length of a number with its unit at `text`; 0 = there is none. */
@@ -31,7 +27,7 @@ static size_t quantity_length(const char *text)
 {
     size_t number = strspn(text, "0123456789.,");
 
-    if (!is_digit(*text) || text[number] != ' ')
+    if (!mt_is_digit(*text) || text[number] != ' ')
         return 0;
     size_t unit = mt_unit_length(text + number + 1);
     return unit ? number + 1 + unit : 0;
@@ -61,7 +57,7 @@ void mt_page_add_words(struct mt_buf *out, const char *words)
             words += length;
         }
         for (length = *words != '\0';
-             words[length] && (goes_on(words[length - 1]) || !is_digit(words[length]));)
+             words[length] && (goes_on(words[length - 1]) || !mt_is_digit(words[length]));)
             length++;
         add_piece(out, &piece, words, length);
         words += length;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "map.h"
 #include "report.h"
 #include "report_query.h"
@@ -22,13 +23,6 @@ bool mt_modules_has_rows(const struct mt_modules *modules)
 {
     return modules && modules->row_count &&
            (modules->rows[0].kind == MT_MODULE_LAYER || modules->rows[0].kind == MT_MODULE_OTHER);
-}
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
 }
 
 /* Returns the number of groups among the layers up to and including row `index`. */
@@ -63,7 +57,7 @@ static const char *module_name_of(struct mt_table *table, const struct mt_module
     if (groups_to(modules, modules->layer_count) == 1)
         return mt_arena_printf(&table->texts, "layer %u", row->layer);
     return mt_arena_printf(&table->texts, "%u.%u %s", groups_to(modules, index), row->layer,
-                           last_part(row->path));
+                           mt_base_name(row->path));
 }
 
 static void absorb(struct mt_module_row *rest, const struct mt_module_row *row)
@@ -170,9 +164,9 @@ const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules 
     if (row->kind == MT_MODULE_BESIDE)
         return "parameters outside layers, their gradients and state";
     if (!part->layers)
-        return last_part(row->path);
+        return mt_base_name(row->path);
     return mt_arena_printf(arena, "%u layer%s%s%s", part->layers, part->layers == 1 ? "" : "s",
-                           is_named ? " " : "", is_named ? last_part(row->path) : "");
+                           is_named ? " " : "", is_named ? mt_base_name(row->path) : "");
 }
 
 static const char *pool_name_of(struct mt_table *table, const struct mt_pool_use *pool)

@@ -1,6 +1,7 @@
 /* The first line of a document, and the advice below it. */
 #include <string.h>
 
+#include "ascii.h"
 #include "card_use.h"
 #include "buf.h"
 #include "report_query.h"
@@ -32,18 +33,13 @@ static size_t value_length(const char *text)
     return length;
 }
 
-static bool begins_with(const char *text, const char *word)
-{
-    return strncmp(text, word, strlen(word)) == 0;
-}
-
 /* Returns the length of the setting at the beginning of `text`: "NAME=VALUE", "export NAME=VALUE",
  * or "unset NAME"; 0 = there is none. */
 static size_t setting_length(const char *text)
 {
-    size_t before = begins_with(text, "export ") ? strlen("export ") : 0;
+    size_t before = mt_begins_with(text, "export ") ? strlen("export ") : 0;
 
-    if (begins_with(text, "unset ") && text[6] >= 'A' && text[6] <= 'Z')
+    if (mt_begins_with(text, "unset ") && text[6] >= 'A' && text[6] <= 'Z')
         return strlen("unset ") + name_length(text + 6);
     size_t name = name_length(text + before);
     size_t value = name && text[before + name] == '=' ? value_length(text + before + name + 1) : 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "assumed_output.h"
+#include "ascii.h"
 #include "cli.h"
 #include "foreign_text.h"
 #include "json.h"
@@ -31,13 +32,12 @@ static void add_counts(struct mt_buf *out, const struct mt_sweep_result *result)
 /* "9,903 of 19,806 at train.py:37 (selection)" */
 static void add_cause(struct mt_buf *out, const struct mt_guess_cause *cause)
 {
-    const char *slash = strrchr(cause->place, '/');
     char size[MT_UNITS_TEXT], of[MT_UNITS_TEXT];
 
     if (cause->of)
         mt_buf_printf(out, "%s of %s at ", mt_format_count(size, cause->size),
                       mt_format_count(of, cause->of));
-    mt_buf_add_printable_text(out, slash ? slash + 1 : cause->place);
+    mt_buf_add_printable_text(out, mt_base_name(cause->place));
     mt_buf_add_text(out, " (");
     mt_buf_add_printable_text(out, cause->kind);
     mt_buf_add_char(out, ')');

@@ -1,3 +1,4 @@
+#include "ascii.h"
 #include "dry_run_measure.h"
 
 #include <inttypes.h>
@@ -251,9 +252,7 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_answer *a
 
 static void add_place(struct mt_buf *out, const char *place)
 {
-    const char *slash = strrchr(place, '/');
-
-    mt_buf_add_printable_text(out, slash ? slash + 1 : place);
+    mt_buf_add_printable_text(out, mt_base_name(place));
 }
 
 /* Appends that a guess made the command fail, or may have. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ascii.h"
 #include "buf.h"
 #include "io.h"
 #include "json.h"
@@ -173,11 +174,7 @@ static void read_file(struct mt_dry_run_notes *notes, const char *name)
 /* False for the files of a killed process: ".notes.PID.half", "notes.convolutions.PID.half". */
 static bool is_complete(const char *name)
 {
-    static const char half[] = ".half";
-    size_t length = strlen(name);
-
-    return name[0] != '.' &&
-           (length < sizeof half - 1 || strcmp(name + length - (sizeof half - 1), half) != 0);
+    return name[0] != '.' && !mt_ends_with(name, ".half");
 }
 
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)

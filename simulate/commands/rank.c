@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "ascii.h"
 #include "cli.h"
 #include "python_of_command.h"
 #include "rank.h"
@@ -59,13 +60,6 @@ static const struct launcher_option {
 /* Launchers that start ranks in other ways. */
 static const char *const other_launchers[] = {"accelerate", "deepspeed",  "mpirun",    "mpiexec",
                                               "srun",       "horovodrun", "colossalai"};
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 static bool is_name(const char *text, size_t length, const char *name)
 {
@@ -213,7 +207,7 @@ static size_t launcher_words(char *const *command, size_t *python_count)
 {
     size_t at = 1;
 
-    if (strncmp(base_name(command[0]), "python", 6) != 0)
+    if (strncmp(mt_base_name(command[0]), "python", 6) != 0)
         return 0;
     while (command[at] && command[at][0] == '-' && strncmp(command[at], "-m", 2) != 0 &&
            strcmp(command[at], "-c") != 0)
@@ -221,7 +215,7 @@ static size_t launcher_words(char *const *command, size_t *python_count)
     *python_count = at;
     if (!command[at])
         return 0;
-    if (!strcmp(base_name(command[at]), "torchrun"))
+    if (!strcmp(mt_base_name(command[at]), "torchrun"))
         return at + 1;
     size_t module = module_words(command + at, "torch.distributed.run");
     return module ? at + module : 0;
@@ -229,7 +223,7 @@ static size_t launcher_words(char *const *command, size_t *python_count)
 
 static bool makes_ranks(char *const *command)
 {
-    const char *name = base_name(command[0]);
+    const char *name = mt_base_name(command[0]);
 
     for (size_t i = 0; i < MT_ARRAY_LEN(other_launchers); i++)
         if (!strcmp(name, other_launchers[i]))
@@ -260,12 +254,12 @@ int mt_rank_command_read(struct mt_rank_command *read, char *const *command, str
     size_t python_count = 0, launcher = launcher_words(command, &python_count);
 
     *read = (struct mt_rank_command){.words = (char **)command};
-    if (!strcmp(base_name(command[0]), "torchrun"))
+    if (!strcmp(mt_base_name(command[0]), "torchrun"))
         return read_torchrun(read, command, arena);
     if (launcher)
         return read_launcher(read, command, python_count, command + launcher, arena);
     if (makes_ranks(command))
-        read->other_launcher = base_name(command[0]);
+        read->other_launcher = mt_base_name(command[0]);
     return -1;
 }
 

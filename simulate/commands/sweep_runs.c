@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ascii.h"
 #include "assumption.h"
 #include "dry_run_measure.h"
 #include "io.h"
@@ -31,9 +32,7 @@
  * "batch=4-1234.trace.zst". */
 static void keep_name(struct mt_sweep_result *result, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-
-    snprintf(result->trace, sizeof result->trace, "%s", slash ? slash + 1 : path);
+    snprintf(result->trace, sizeof result->trace, "%s", mt_base_name(path));
 }
 
 static void fill_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,

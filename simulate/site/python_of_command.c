@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ascii.h"
 #include "io.h"
 #include "python_of_command.h"
 #include "safe_path.h"
@@ -60,9 +61,7 @@ static bool is_among(const char *list, const char *word)
 
 static bool is_named(const char *word, const char *name)
 {
-    const char *slash = strrchr(word, '/');
-
-    return strcmp(slash ? slash + 1 : word, name) == 0;
+    return strcmp(mt_base_name(word), name) == 0;
 }
 
 static const struct runner *find_runner(const char *word)
@@ -159,17 +158,10 @@ size_t mt_program_launcher(char *const *words)
 
 enum { FIRST_BYTES = 4096 };
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* "python", "python3", "python3.12", "python3.13t". */
 static bool is_python_name(const char *path)
 {
-    const char *name = base_name(path);
+    const char *name = mt_base_name(path);
 
     if (strncmp(name, "python", 6) != 0)
         return false;
@@ -259,7 +251,7 @@ static bool python_of_script(const char *script, char path[PATH_MAX])
         return false;
     if (is_python_name(path))
         return is_program(path);
-    if (strcmp(base_name(path), "env") == 0)
+    if (strcmp(mt_base_name(path), "env") == 0)
         return python_of_env_line(at, path);
     return python_of_second_line(text, path);
 }
@@ -278,7 +270,7 @@ static bool python_of_program(const char *word, bool is_first, struct mt_python_
     }
     if (!python_of_script(program, choice->path))
         return false;
-    snprintf(choice->from, sizeof choice->from, "first line of %.40s", base_name(word));
+    snprintf(choice->from, sizeof choice->from, "first line of %.40s", mt_base_name(word));
     return true;
 }
 
@@ -320,7 +312,7 @@ static bool is_shell_name(const char *path)
     static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(shells); i++)
-        if (strcmp(base_name(path), shells[i]) == 0)
+        if (strcmp(mt_base_name(path), shells[i]) == 0)
             return true;
     return false;
 }
@@ -358,7 +350,7 @@ static bool is_shell_script(const char *text)
 
     if (strncmp(text, "#!", 2) != 0)
         return strncmp(text, "\177ELF", 4) != 0;
-    if (next_word(&at, word) && strcmp(base_name(word), "env") == 0)
+    if (next_word(&at, word) && strcmp(mt_base_name(word), "env") == 0)
         (void)next_word(&at, word);
     return is_shell_name(word);
 }
@@ -436,7 +428,7 @@ static bool python_of_runner(char *const *words, struct mt_python_choice *choice
     choice->runner = words;
     choice->runner_words = count;
     choice->runner_python = is_python_name(words[count]) ? words[count] : "python";
-    snprintf(choice->from, sizeof choice->from, "%.40s run", base_name(words[0]));
+    snprintf(choice->from, sizeof choice->from, "%.40s run", mt_base_name(words[0]));
     return true;
 }
 

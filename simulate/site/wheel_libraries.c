@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "arena.h"
+#include "ascii.h"
 #include "buf.h"
 #include "elf_reader.h"
 #include "elf_writer.h"
@@ -53,16 +54,6 @@ static const struct {
 
 enum { NVML_NOT_SUPPORTED = 3 };
 
-static bool starts_with(const char *text, const char *beginning)
-{
-    return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
-static bool is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
 /* Returns true if `soname` is a library of CUDA, such as "libcublas.so.13" or
  * "libcusparseLt-f80c68d1.so.0". */
 static bool toolkit_has(const char *soname)
@@ -70,17 +61,17 @@ static bool toolkit_has(const char *soname)
     static const char *const others[] = {"libcurl", "libcups", "libcunit", "libnvidia-egl"};
 
     for (size_t i = 0; i < LENGTH(others); i++)
-        if (starts_with(soname, others[i]))
+        if (mt_begins_with(soname, others[i]))
             return false;
-    return starts_with(soname, "libcu") || starts_with(soname, "libnv") ||
-           starts_with(soname, "libnccl");
+    return mt_begins_with(soname, "libcu") || mt_begins_with(soname, "libnv") ||
+           mt_begins_with(soname, "libnccl");
 }
 
 static const char *library_stem(const char *function)
 {
     for (size_t i = 0; i < LENGTH(rows); i++)
-        if (starts_with(function, rows[i].function) &&
-            (!rows[i].upper || is_upper(function[strlen(rows[i].function)])))
+        if (mt_begins_with(function, rows[i].function) &&
+            (!rows[i].upper || mt_is_upper(function[strlen(rows[i].function)])))
             return rows[i].library;
     return NULL;
 }
@@ -90,7 +81,7 @@ bool mt_toolkit_is_of(const char *function, const char *soname)
     const char *stem = library_stem(function);
 
     /* Wheels rename copies: libcudart.faf08d9a.so.13, libcusparseLt-f80c68d1.so.0. */
-    return stem && starts_with(soname, stem) && strchr(".-", soname[strlen(stem)]);
+    return stem && mt_begins_with(soname, stem) && strchr(".-", soname[strlen(stem)]);
 }
 
 /* Returns the library among `needed` to which a function without a version belongs. NULL: the
@@ -118,7 +109,8 @@ static bool makes_something(const char *function)
 
 struct mt_stub mt_toolkit_stub(const char *function, const char *version)
 {
-    bool is_nvml = starts_with(function, "nvml"), is_compiler = starts_with(function, "nvrtc");
+    bool is_nvml = mt_begins_with(function, "nvml"),
+         is_compiler = mt_begins_with(function, "nvrtc");
 
     return (struct mt_stub){
         .name = function,
@@ -302,7 +294,7 @@ enum mt_status mt_wanted_add_file(struct mt_wanted *wanted, const char *path,
 
 static bool is_name_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    return mt_is_alnum(c) || c == '_';
 }
 
 /* "nvmlInit_v2" between two NULs. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "grow.h"
 #include "rows_values.h"
 #include "util.h"
@@ -24,21 +25,13 @@ bool mt_row_cell_is(struct mt_row_cell cell, const char *text)
     return strlen(text) == cell.length && memcmp(text, cell.text, cell.length) == 0;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool read_hex(const char *at, const char *end, uint64_t *value)
 {
     *value = 0;
     if (at == end)
         return false;
     for (; at < end; at++) {
-        int digit = hex_digit(*at);
+        int digit = mt_hex_digit(*at);
 
         if (digit < 0 || *value >> 60)
             return false;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "sorted.h"
 #include "torch.h"
 
@@ -135,20 +136,13 @@ enum mt_status mt_torch_inline_phases(struct mt_torch *torch, size_t *unmatched)
     return status;
 }
 
-static bool ends_with(const char *text, const char *tail)
-{
-    size_t length = strlen(text), tail_length = strlen(tail);
-
-    return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
-}
-
 /* torch.cuda.empty_cache in torch/cuda/memory.py, below C++ frames if those were also recorded. */
 static bool is_in_empty_cache(const struct mt_symbols *symbols, uint32_t stack)
 {
     for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
         if (strcmp(mt_symbols_text(symbols, frame->function), "empty_cache") == 0)
-            return ends_with(mt_symbols_text(symbols, frame->file), "memory.py");
+            return mt_ends_with(mt_symbols_text(symbols, frame->file), "memory.py");
     }
     return false;
 }

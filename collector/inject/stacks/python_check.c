@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "ascii.h"
 #include "intern.h"
 #include "python_check.h"
 #include "python_code.h"
@@ -80,8 +81,7 @@ static bool find_in(void *library, struct mt_python_api *api)
 /* Copies the path of the first library called libpython3... to `data`. */
 static int remember_library(struct dl_phdr_info *info, size_t bytes, void *data)
 {
-    const char *slash = strrchr(info->dlpi_name, '/');
-    const char *name = slash ? slash + 1 : info->dlpi_name;
+    const char *name = mt_base_name(info->dlpi_name);
     size_t length = strlen(info->dlpi_name);
 
     (void)bytes;
