@@ -22,6 +22,7 @@
 #include "header.h"
 #include "inject_source.h"
 #include "io.h"
+#include "monotonic_clock.h"
 #include "own_file.h"
 #include "run_identity.h"
 #include "ring.h"
@@ -227,14 +228,11 @@ static bool trace_file_create(void)
 static void note(int status, void *unused)
 {
     char text[MT_ENDING_TEXT], time[32];
-    struct timespec now;
 
     (void)unused;
     if (!mt_collect_is_running() || mt_core.process != getpid() || !mt_collect_enter())
         return;
-    clock_gettime(CLOCK_REALTIME, &now);
-    (void)snprintf(time, sizeof time, "%llu",
-                   (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec);
+    (void)snprintf(time, sizeof time, "%llu", (unsigned long long)mt_unix_ns());
     mt_collect_fact("ended", mt_ending_text(MT_ENDED_EXIT, status & 0xFF, text));
     mt_collect_fact("ended_t_ns", time);
     mt_collect_leave();

@@ -327,20 +327,12 @@ extern char **environ;
 static const int relayed[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                               SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, 0};
 
-static uint64_t unix_time_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void mt_launch_init(struct mt_launch *launch)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     memset(launch, 0, sizeof *launch);
-    launch->began_t_ns = unix_time_ns();
+    launch->began_t_ns = mt_unix_ns();
     launch->began_monotonic_ns = mt_now_ns();
     sigaction(SIGPIPE, &ignore, &launch->pipe_action);
     sigaction(SIGXFSZ, &ignore, &launch->size_action);

@@ -14,18 +14,10 @@ bool mt_ticks_are_constant(void)
 }
 #endif
 
-static uint64_t unix_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void mt_clock_start(struct mt_clock *clock)
 {
     clock->counter = mt_ticks_are_constant();
-    clock->unix_less_ns = unix_ns() - mt_now_ns();
+    clock->unix_less_ns = mt_unix_ns() - mt_now_ns();
 }
 
 /* Uses the tightest of a few readings: the thread may lose the processor between reading the two

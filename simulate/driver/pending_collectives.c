@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "monotonic_clock.h"
 #include "note_file.h"
 #include "simulated_runtime.h"
 
@@ -14,7 +15,7 @@ enum {
     LAUNCHES_EACH_ROUND = 2048,
     /* After this time, a collective is also complete for the watchdog. Otherwise the watchdog would
      * end the program, because its collectives exceed the timeout of the group. */
-    HIDDEN_SECONDS = 15,
+    HIDDEN_MS = 15 * 1000,
     /* Without a watchdog (TORCH_NCCL_BLOCKING_WAIT, NCCL without ProcessGroupNCCL), no thread
      * queries the events. */
     PATIENCE_SECONDS = 10,
@@ -29,7 +30,7 @@ struct work {
     cudaEvent_t event; /* behind it */
     const struct sim_order *order;
     uint64_t round;
-    time_t recorded_s;
+    uint64_t recorded_ms;
     pthread_t finder; /* the watchdog that found it complete and is handling it */
     bool is_likely;   /* the first collective of a communicator; the second one shows whether it was
                          asynchronous */
@@ -79,13 +80,6 @@ bool sim_releases_early(void)
 static uint64_t this_round(void)
 {
     return atomic_load(&launches) / LAUNCHES_EACH_ROUND;
-}
-
-static time_t now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
 }
 
 void sim_count_launch(void)
@@ -272,7 +266,7 @@ void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captu
     *work = (struct work){.event = event,
                           .order = order,
                           .round = this_round(),
-                          .recorded_s = now_s(),
+                          .recorded_ms = mt_now_ms(),
                           .is_likely = started.is_likely};
     add(work);
 }
@@ -306,7 +300,7 @@ bool sim_event_is_hidden(cudaEvent_t event)
         return false;
     pthread_mutex_lock(&lock);
     struct work *work = *find(event);
-    bool is_hidden = work != NULL && !is_over(work) && now_s() - work->recorded_s < HIDDEN_SECONDS;
+    bool is_hidden = work != NULL && !is_over(work) && mt_now_ms() - work->recorded_ms < HIDDEN_MS;
     if (work != NULL && !is_hidden) {
         work->is_found = true;
         work->finder = pthread_self();
