@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +24,7 @@
 #include "gallery.h"
 #include "gate_output.h"
 #include "gate_run.h"
+#include "io.h"
 #include "junit.h"
 #include "outputs.h"
 #include "picture_option.h"
@@ -63,9 +63,7 @@ static int open_page_add_folder(struct mt_buf *folder, const char *trace)
 
 static bool is_program(const char *path)
 {
-    struct stat facts;
-
-    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) && access(path, X_OK) == 0;
+    return mt_io_is_file(path) && access(path, X_OK) == 0;
 }
 
 /* Sets `path` to the path of a program in $PATH. Returns false if there is none. */

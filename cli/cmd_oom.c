@@ -48,15 +48,6 @@ static void add_wrapped(struct mt_buf *out, const char *text)
     mt_buf_release(&safe);
 }
 
-static size_t count_lines(const struct mt_buf *text)
-{
-    size_t lines = 0;
-
-    for (size_t i = 0; i < text->length; i++)
-        lines += text->data[i] == '\n';
-    return lines;
-}
-
 /* At most `rows` rows, without parts of 0: the smallest ones become one row if there are more. */
 static void add_parts(struct mt_buf *out, const struct mt_oom_verdict *verdict, size_t rows)
 {
@@ -117,7 +108,7 @@ static void add_text(struct mt_buf *out, const struct explained *explained)
 
     add_wrapped(out, explained->verdict.headline.data);
     add_end(&end, explained);
-    uint64_t others = 1 + count_lines(out) + count_lines(&end);
+    uint64_t others = 1 + mt_buf_count_lines(out) + mt_buf_count_lines(&end);
     add_parts(out, &explained->verdict, mt_max_u64(mt_sub_or_0_u64(MAX_LINES, others), 1));
     mt_buf_add(out, end.data, end.length);
     mt_buf_release(&end);

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "annexes.h"
@@ -117,13 +116,6 @@ static int unknown_command(const char *word, const char *other)
     return MT_EXIT_USAGE;
 }
 
-static bool is_file(const char *word)
-{
-    struct stat info;
-
-    return stat(word, &info) == 0 && S_ISREG(info.st_mode);
-}
-
 static int run_help(int argc, char **argv)
 {
     char name[] = "help", option[] = "--help", *arguments[] = {name, option, NULL};
@@ -180,7 +172,7 @@ static int run(int argc, char **argv)
     if (strcmp(word, "help") == 0)
         return run_help(argc - 1, argv + 1);
     const struct mt_command *command = find_command(word);
-    if (!command && is_file(word)) /* `memtrace FILE` is `memtrace analyze FILE` */
+    if (!command && mt_io_is_file(word)) /* `memtrace FILE` is `memtrace analyze FILE` */
         return find_command("analyze")->run(find_command("analyze"), argc, argv);
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word, "version");
 }

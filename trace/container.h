@@ -21,6 +21,14 @@ enum {
     MT_HEADER_MAX_BYTES = 1 << 20
 };
 
+static inline void mt_buf_add_u32(struct mt_buf *out, uint32_t value)
+{
+    uint8_t bytes[4];
+
+    mt_put_u32(bytes, value);
+    mt_buf_add(out, bytes, sizeof bytes);
+}
+
 /* A frame of events as the index has it. */
 struct mt_index_entry {
     struct mt_zstd_frame_info info;

@@ -210,14 +210,6 @@ _Static_assert(MT_IDENTITY_DEVICES == 16, "a line for each device");
 /* Bounded so that the reader accepts everything that the writer writes. */
 enum { MAX_TEXT_BYTES = 65536 };
 
-static void add_u32(struct mt_buf *out, uint32_t value)
-{
-    uint8_t bytes[4];
-
-    mt_put_u32(bytes, value);
-    mt_buf_add(out, bytes, sizeof bytes);
-}
-
 static void set_u32(struct mt_buf *out, size_t offset, uint32_t value)
 {
     if (!out->failed)
@@ -230,8 +222,8 @@ static void add_pair(struct mt_buf *out, const char *key, const char *value, uin
 
     if (length > MAX_TEXT_BYTES)
         length = MAX_TEXT_BYTES;
-    add_u32(out, (uint32_t)strlen(key));
-    add_u32(out, (uint32_t)length);
+    mt_buf_add_u32(out, (uint32_t)strlen(key));
+    mt_buf_add_u32(out, (uint32_t)length);
     mt_buf_add_text(out, key);
     mt_buf_add(out, value, length);
     ++*pairs;
@@ -292,8 +284,8 @@ static void add_room(struct mt_buf *out, size_t start, size_t frame_bytes, uint3
 
     if (out->failed || used + pair_bytes > frame_bytes)
         return;
-    add_u32(out, sizeof key - 1);
-    add_u32(out, (uint32_t)(frame_bytes - used - pair_bytes));
+    mt_buf_add_u32(out, sizeof key - 1);
+    mt_buf_add_u32(out, (uint32_t)(frame_bytes - used - pair_bytes));
     mt_buf_add_text(out, key);
     char *room = mt_buf_reserve(out, frame_bytes - used - pair_bytes);
     if (!room)
@@ -308,18 +300,18 @@ void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, s
     size_t start = out->length;
     uint32_t pairs = 0;
 
-    add_u32(out, MT_OWN_FRAME_MAGIC);
-    add_u32(out, 0);
+    mt_buf_add_u32(out, MT_OWN_FRAME_MAGIC);
+    mt_buf_add_u32(out, 0);
     size_t payload = out->length;
     mt_buf_add(out, own_magic, sizeof own_magic);
-    add_u32(out, MT_FORMAT_VERSION);
-    add_u32(out, 0);
+    mt_buf_add_u32(out, MT_FORMAT_VERSION);
+    mt_buf_add_u32(out, 0);
     for (size_t i = 0; i < MT_ARRAY_LEN(header_facts); i++)
         add_fact(out, &header_facts[i], header, &pairs);
     add_room(out, start, frame_bytes, &pairs);
     set_u32(out, payload + 12, pairs);
     if (!out->failed)
-        add_u32(out, mt_crc32(out->data + payload, out->length - payload));
+        mt_buf_add_u32(out, mt_crc32(out->data + payload, out->length - payload));
     set_u32(out, start + 4, (uint32_t)(out->length - payload));
 }
 

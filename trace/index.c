@@ -27,14 +27,6 @@ static bool entry_follows(const struct mt_index_entry *entry, const struct mt_in
                      info->first_t_ns >= last->info.first_t_ns);
 }
 
-static void add_u32(struct mt_buf *out, uint32_t value)
-{
-    uint8_t bytes[4];
-
-    mt_put_u32(bytes, value);
-    mt_buf_add(out, bytes, sizeof bytes);
-}
-
 static void add_entry(struct mt_buf *out, const struct mt_index_entry *entry)
 {
     uint8_t bytes[ENTRY_BYTES], *at = bytes;
@@ -53,17 +45,17 @@ static void write_index(const struct mt_index_entry *entries, size_t count, stru
 {
     size_t payload = out->length + MT_SKIPPABLE_HEADER_BYTES;
 
-    add_u32(out, MT_OWN_FRAME_MAGIC);
-    add_u32(out, (uint32_t)(FIXED_BYTES + count * ENTRY_BYTES + CHECKSUM_BYTES));
+    mt_buf_add_u32(out, MT_OWN_FRAME_MAGIC);
+    mt_buf_add_u32(out, (uint32_t)(FIXED_BYTES + count * ENTRY_BYTES + CHECKSUM_BYTES));
     mt_buf_add(out, own_magic, sizeof own_magic);
-    add_u32(out, MT_FORMAT_VERSION);
-    add_u32(out, (uint32_t)count);
+    mt_buf_add_u32(out, MT_FORMAT_VERSION);
+    mt_buf_add_u32(out, (uint32_t)count);
     for (size_t i = 0; i < count; i++) {
         MT_ASSERT(entry_follows(&entries[i], i ? &entries[i - 1] : NULL));
         add_entry(out, &entries[i]);
     }
     if (!out->failed)
-        add_u32(out, mt_crc32(out->data + payload, out->length - payload));
+        mt_buf_add_u32(out, mt_crc32(out->data + payload, out->length - payload));
 }
 
 /* The seek table covers every frame from the first byte of the file; frames without events have a
@@ -71,19 +63,19 @@ static void write_index(const struct mt_index_entry *entries, size_t count, stru
 static void write_seek_table(const struct mt_index_entry *entries, size_t count,
                              uint64_t header_bytes, uint64_t index_bytes, struct mt_buf *out)
 {
-    add_u32(out, MT_SEEK_FRAME_MAGIC);
-    add_u32(out, (uint32_t)((count + 2) * SEEK_ENTRY_BYTES + MT_SEEK_FOOTER_BYTES));
-    add_u32(out, (uint32_t)header_bytes);
-    add_u32(out, 0);
+    mt_buf_add_u32(out, MT_SEEK_FRAME_MAGIC);
+    mt_buf_add_u32(out, (uint32_t)((count + 2) * SEEK_ENTRY_BYTES + MT_SEEK_FOOTER_BYTES));
+    mt_buf_add_u32(out, (uint32_t)header_bytes);
+    mt_buf_add_u32(out, 0);
     for (size_t i = 0; i < count; i++) {
-        add_u32(out, (uint32_t)entries[i].info.compressed_bytes);
-        add_u32(out, (uint32_t)entries[i].info.raw_bytes);
+        mt_buf_add_u32(out, (uint32_t)entries[i].info.compressed_bytes);
+        mt_buf_add_u32(out, (uint32_t)entries[i].info.raw_bytes);
     }
-    add_u32(out, (uint32_t)index_bytes);
-    add_u32(out, 0);
-    add_u32(out, (uint32_t)(count + 2));
+    mt_buf_add_u32(out, (uint32_t)index_bytes);
+    mt_buf_add_u32(out, 0);
+    mt_buf_add_u32(out, (uint32_t)(count + 2));
     mt_buf_add_char(out, 0); /* no checksums: the frames have their own */
-    add_u32(out, MT_SEEK_FOOTER_MAGIC);
+    mt_buf_add_u32(out, MT_SEEK_FOOTER_MAGIC);
 }
 
 void mt_index_write(const struct mt_index_entry *entries, size_t count, uint64_t header_bytes,

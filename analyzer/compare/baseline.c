@@ -143,19 +143,6 @@ static enum mt_status read_device(const struct reading *reading, bool *more)
     return status;
 }
 
-static enum mt_status check_schema(const struct mt_settings *settings, struct mt_error *error)
-{
-    const struct mt_setting *schema = mt_settings_find(settings, "schema");
-
-    if (!schema || schema->kind != MT_SETTING_TEXT)
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "not a baseline: it has no \"schema\": \"" MT_BASELINE_SCHEMA "\"");
-    if (strcmp(schema->text, MT_BASELINE_SCHEMA) != 0)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "its schema is '%.60s', which is not " MT_BASELINE_SCHEMA, schema->text);
-    return MT_OK;
-}
-
 enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_settings *settings,
                                 struct mt_error *error)
 {
@@ -163,7 +150,8 @@ enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_se
     bool more = true;
 
     memset(baseline, 0, sizeof *baseline);
-    enum mt_status status = check_schema(settings, error);
+    enum mt_status status =
+        mt_settings_check_schema(settings, "a baseline", MT_BASELINE_SCHEMA, error);
     if (status)
         return status;
     baseline->devices = mt_arena_array(&baseline->arena, MT_MAX_DEVICES, sizeof *baseline->devices);

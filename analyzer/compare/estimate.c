@@ -199,19 +199,6 @@ static enum mt_status read_entry(struct reading *reading)
     return fail_member(reading);
 }
 
-static enum mt_status check_schema(const struct mt_settings *settings, struct mt_error *error)
-{
-    const struct mt_setting *schema = mt_settings_find(settings, "schema");
-
-    if (!schema || schema->kind != MT_SETTING_TEXT)
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "not an estimate: it has no \"schema\": \"" MT_ESTIMATE_SCHEMA "\"");
-    if (strcmp(schema->text, MT_ESTIMATE_SCHEMA) != 0)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "its schema is '%.60s', which is not " MT_ESTIMATE_SCHEMA, schema->text);
-    return MT_OK;
-}
-
 /* A sum above the total is most often a mistake of units. */
 static enum mt_status check_total(const struct reading *reading)
 {
@@ -237,7 +224,8 @@ enum mt_status mt_estimate_read(struct mt_estimate *estimate, const struct mt_se
     struct reading reading = {.estimate = estimate, .error = error};
 
     memset(estimate, 0, sizeof *estimate);
-    enum mt_status status = check_schema(settings, error);
+    enum mt_status status =
+        mt_settings_check_schema(settings, "an estimate", MT_ESTIMATE_SCHEMA, error);
     if (!status)
         estimate->rows = mt_arena_array(&estimate->arena, settings->count, sizeof *estimate->rows);
     for (size_t i = 0; i < settings->count && !status; i++) {

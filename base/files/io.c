@@ -136,6 +136,13 @@ bool mt_io_write(int fd, const void *bytes, size_t length)
     return true;
 }
 
+bool mt_io_is_file(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
 bool mt_io_close(int fd)
 {
     /* Linux releases the number before it waits, so a second close could hit another thread's

@@ -25,6 +25,9 @@ int mt_io_open(const char *path, int flags, mode_t mode);
 /* The same with openat: `name` is relative to the open folder. */
 int mt_io_open_at(int folder, const char *name, int flags, mode_t mode);
 
+/* Returns true if the path is that of a regular file, or of a link to one. */
+bool mt_io_is_file(const char *path);
+
 /* Returns the entries of an open folder, which stays open. NULL: sets errno. */
 DIR *mt_io_open_entries(int folder);
 

@@ -189,7 +189,7 @@ static bool can_be_preloaded(const char *path)
     return !strpbrk(path, " :;$");
 }
 
-static bool join(char path[PATH_MAX], const char *folder, const char *name)
+bool mt_path_join(char path[PATH_MAX], const char *folder, const char *name)
 {
     int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
 
@@ -201,8 +201,7 @@ bool mt_cache_is_closed(const struct stat *info)
     return mt_safe_is_closed(info) && !(info->st_mode & S_IWGRP);
 }
 
-/* Opens a folder, but not a link to one. */
-static int open_in(int parent, const char *name)
+int mt_safe_open_folder(int parent, const char *name)
 {
     return mt_io_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
@@ -238,7 +237,7 @@ static enum mt_status open_folder(struct mt_cache *cache, struct mt_error *error
     cache->fd = -1;
     if (place < 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.220s", reason.text);
-    cache->fd = open_in(place, ".");
+    cache->fd = mt_safe_open_folder(place, ".");
     if (cache->fd < 0)
         (void)mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", cache->path,
                       strerror(errno));
@@ -268,7 +267,7 @@ static bool cache_of_variable(const char *variable, const char *name, char path[
 {
     const char *folder = getenv(variable);
 
-    return folder && folder[0] == '/' && join(path, folder, name);
+    return folder && folder[0] == '/' && mt_path_join(path, folder, name);
 }
 
 /* All processes of a user have the same name for it. It is created with its final mode, so it is
@@ -281,7 +280,7 @@ static bool temporary_cache(char path[PATH_MAX])
     char name[64];
 
     snprintf(name, sizeof name, "memtrace-%lu", (unsigned long)geteuid());
-    if (!join(path, folder && folder[0] == '/' ? folder : "/tmp", name))
+    if (!mt_path_join(path, folder && folder[0] == '/' ? folder : "/tmp", name))
         return false;
     return mkdir(path, 0700) == 0 || (lstat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }

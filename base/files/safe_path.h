@@ -15,6 +15,13 @@
  * other users can change the path, MT_ERR_IO if it cannot be followed, MT_ERR_MEMORY. */
 int mt_safe_path_open(const char *path, struct mt_error *error);
 
+/* Sets `path` to FOLDER/NAME. Returns false if it is too long. */
+bool mt_path_join(char path[PATH_MAX], const char *folder, const char *name);
+
+/* Opens a folder in the open folder `parent`, but not a link to one. Returns -1 and sets errno on
+ * failure. */
+int mt_safe_open_folder(int parent, const char *name);
+
 /* Returns true if only this user and root can write to a file or folder. The members of this user's
  * private group do not count as others: with a umask of 002, all new folders are open to it. */
 bool mt_safe_is_closed(const struct stat *info);

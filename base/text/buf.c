@@ -94,6 +94,15 @@ void mt_buf_add_char(struct mt_buf *buf, char c)
     buf->length++;
 }
 
+size_t mt_buf_count_lines(const struct mt_buf *buf)
+{
+    size_t lines = 0;
+
+    for (size_t i = 0; i < buf->length; i++)
+        lines += buf->data[i] == '\n';
+    return lines;
+}
+
 void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)
 {
     va_list again;

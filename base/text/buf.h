@@ -55,6 +55,9 @@ void mt_buf_reset(struct mt_buf *buf);
 /* Frees the memory and resets the buffer, including `failed`. */
 void mt_buf_release(struct mt_buf *buf);
 
+/* Returns the number of newlines. */
+size_t mt_buf_count_lines(const struct mt_buf *buf);
+
 /* Returns a copy of the contents, "" for an empty buffer, in the arena. Releases the buffer. */
 const char *mt_buf_take(struct mt_buf *buf, struct mt_arena *arena);
 

@@ -468,6 +468,20 @@ const struct mt_setting *mt_settings_find(const struct mt_settings *settings, co
     return id < settings->count ? &settings->entries[id] : NULL;
 }
 
+enum mt_status mt_settings_check_schema(const struct mt_settings *settings, const char *what,
+                                        const char *schema, struct mt_error *error)
+{
+    const struct mt_setting *given = mt_settings_find(settings, "schema");
+
+    if (!given || given->kind != MT_SETTING_TEXT)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "not %s: it has no \"schema\": \"%s\"",
+                       what, schema);
+    if (strcmp(given->text, schema) != 0)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "its schema is '%.60s', which is not %s", given->text, schema);
+    return MT_OK;
+}
+
 static const struct mt_setting *find_formatted(const struct mt_settings *settings,
                                                const char *format, va_list values)
 {

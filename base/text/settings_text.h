@@ -56,6 +56,11 @@ void mt_settings_release(struct mt_settings *settings);
 /* Returns NULL if there is no such entry. O(length of the path). */
 const struct mt_setting *mt_settings_find(const struct mt_settings *settings, const char *path);
 
+/* Checks that "schema" is `schema`. MT_ERR_FORMAT: there is none, so this is not `what` ("a
+ * baseline"); MT_ERR_UNSUPPORTED: it is another one. */
+enum mt_status mt_settings_check_schema(const struct mt_settings *settings, const char *what,
+                                        const char *schema, struct mt_error *error) MT_MUST_USE;
+
 /* Return the value at a path, which is formatted as by printf: a whole number, or a borrowed text.
  * 0 and NULL: there is none of this kind. */
 uint64_t mt_settings_number(const struct mt_settings *settings, const char *format, ...)

@@ -574,15 +574,6 @@ static void add_device(const struct mt_reporter *reporter, const struct room *ro
     mt_reporter_devices_left_out(reporter);
 }
 
-static size_t count_lines(const struct mt_buf *out)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < out->length; i++)
-        count += out->data[i] == '\n';
-    return count;
-}
-
 void mt_reporter_first_screen(const struct mt_reporter *shared, size_t most_lines)
 {
     struct mt_reporter reporter = *shared;
@@ -594,7 +585,7 @@ void mt_reporter_first_screen(const struct mt_reporter *shared, size_t most_line
         mt_buf_reset(&text);
         add_device(&reporter, &rooms[i]);
         mt_reporter_run(&reporter);
-        if (count_lines(&text) <= most_lines)
+        if (mt_buf_count_lines(&text) <= most_lines)
             break;
     }
     mt_buf_add(shared->out, text.data ? text.data : "", text.length);

@@ -24,19 +24,6 @@ static double middle_of(const struct mt_heat_map *map, const struct mt_job_lane 
     return map->plot.y + lane->at + lane->size / 2.0;
 }
 
-/* Returns the lowest rank of a lane that is a multiple of `step`; -1 = there is none. */
-static int32_t round_rank(const struct mt_heat_map *map, const struct mt_job_lane *lane,
-                          uint64_t step)
-{
-    for (uint32_t s = lane->first_slot; s < lane->first_slot + lane->slot_count; s++) {
-        const struct mt_job_slot *slot = &map->order.slots[s];
-
-        if (!slot->count && slot->rank >= 0 && (uint64_t)slot->rank % step == 0)
-            return slot->rank;
-    }
-    return -1;
-}
-
 static void draw_numbers(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     double least = (double)map->order.place_count * 2 * PITCH / map->plot.height, last = -HUGE_VAL;
@@ -46,7 +33,7 @@ static void draw_numbers(const struct mt_heat_map *map, struct mt_drawing *drawi
 
     for (uint32_t i = 0; i < map->lanes.count; i++) {
         double y = middle_of(map, &map->lanes.lanes[i]) + 4;
-        int32_t rank = round_rank(map, &map->lanes.lanes[i], step);
+        int32_t rank = mt_job_lane_round_rank(&map->order, &map->lanes.lanes[i], step);
         char n[MT_UNITS_TEXT];
 
         if (rank < 0 || rank == before || y - last < PITCH)
@@ -131,19 +118,6 @@ static struct mt_paragraph paragraph_of(double x, double width, bool is_death)
 
 MT_DEFINE_ORDER(compare_items, struct item, MT_ASCENDING(target))
 
-/* Returns the lane of a label; NULL = the label has no lane of its own. */
-static const struct mt_job_lane *lane_of(const struct mt_heat_map *map,
-                                         const struct mt_job_label *label)
-{
-    if (label->row != MT_NO_ROW)
-        return mt_job_lane_of(&map->order, &map->lanes, label->row);
-    for (uint32_t i = 0; i < map->lanes.count; i++)
-        if (map->lanes.lanes[i].slot_count == 1 &&
-            &map->order.slots[map->lanes.lanes[i].first_slot] == label->slot)
-            return &map->lanes.lanes[i];
-    return NULL;
-}
-
 /* Makes labels until the height of the plot is used up. */
 static uint32_t make_items(const struct mt_heat_map *map, struct mt_drawing *drawing,
                            const struct mt_job_labels *labels, double width, struct item *items)
@@ -154,7 +128,7 @@ static uint32_t make_items(const struct mt_heat_map *map, struct mt_drawing *dra
 
     for (uint32_t i = 0; i < labels->count; i++) {
         const struct mt_job_label *label = &labels->labels[i];
-        const struct mt_job_lane *lane = lane_of(map, label);
+        const struct mt_job_lane *lane = mt_job_label_lane(&map->order, &map->lanes, label);
         const char *text = mt_job_frame_fit(
             drawing, mt_job_label_text(drawing, map->report, label, false), width * MAX_LINES);
         double height = PITCH * mt_paragraph_lines(drawing, &paragraph, text) + ITEM_GAP;

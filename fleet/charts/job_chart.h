@@ -24,9 +24,6 @@ struct mt_job_chart {
 /* All charts, in the order of the page; ends with NULL. */
 extern const struct mt_job_chart *const mt_job_charts[];
 
-/* Returns NULL if there is no chart of that name. */
-const struct mt_job_chart *mt_job_chart_find(const char *name);
-
 /* Returns the charts that the job needs. The list is in the arena. */
 struct mt_pictures mt_job_pictures(const struct mt_job_report *report, struct mt_arena *arena);
 

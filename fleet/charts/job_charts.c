@@ -1,7 +1,6 @@
 #include "job_chart.h"
 
 #include <stddef.h>
-#include <string.h>
 
 /* All charts of a job, in the order of the page. */
 #define CHARTS(ROW)                                                                                \
@@ -16,15 +15,6 @@
 
 CHARTS(DECLARE)
 const struct mt_job_chart *const mt_job_charts[] = {CHARTS(POINT_TO) NULL};
-
-const struct mt_job_chart *mt_job_chart_find(const char *name)
-{
-    size_t i = 0;
-
-    while (mt_job_charts[i] && strcmp(mt_job_charts[i]->name, name) != 0)
-        i++;
-    return mt_job_charts[i];
-}
 
 static void draw_chart(const void *report, const struct mt_picture_plan *plan,
                        struct mt_drawing *drawing)

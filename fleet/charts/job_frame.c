@@ -135,6 +135,18 @@ const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,
     return NULL;
 }
 
+int32_t mt_job_lane_round_rank(const struct mt_job_order *order, const struct mt_job_lane *lane,
+                               uint64_t step)
+{
+    for (uint32_t s = lane->first_slot; s < lane->first_slot + lane->slot_count; s++) {
+        const struct mt_job_slot *slot = &order->slots[s];
+
+        if (!slot->count && slot->rank >= 0 && (uint64_t)slot->rank % step == 0)
+            return slot->rank;
+    }
+    return -1;
+}
+
 #define JOB_DOT " \xC2\xB7 "
 
 #define DASH     " \xE2\x80\x94 "
@@ -475,6 +487,19 @@ const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_re
     return with_bytes
                ? mt_arena_printf(&drawing->arena, "%s: %s" JOB_DOT "%s", name, bytes, label->words)
                : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words);
+}
+
+const struct mt_job_lane *mt_job_label_lane(const struct mt_job_order *order,
+                                            const struct mt_job_lanes *lanes,
+                                            const struct mt_job_label *label)
+{
+    if (label->row != MT_NO_ROW)
+        return mt_job_lane_of(order, lanes, label->row);
+    for (uint32_t i = 0; i < lanes->count; i++)
+        if (lanes->lanes[i].slot_count == 1 &&
+            &order->slots[lanes->lanes[i].first_slot] == label->slot)
+            return &lanes->lanes[i];
+    return NULL;
 }
 
 bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label)

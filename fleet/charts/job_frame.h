@@ -100,6 +100,12 @@ void mt_job_labels_add_gaps(const struct mt_job_order *order, struct mt_job_labe
 const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_report *report,
                               const struct mt_job_label *label, bool with_bytes);
 
+/* Returns the lane of the row, or the lane of a gap if that lane has nothing else; NULL = there is
+ * none. */
+const struct mt_job_lane *mt_job_label_lane(const struct mt_job_order *order,
+                                            const struct mt_job_lanes *lanes,
+                                            const struct mt_job_label *label);
+
 /* Returns true if the row of the label ran out of memory. Returns false for a gap. */
 bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label);
 

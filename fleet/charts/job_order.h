@@ -68,4 +68,8 @@ void mt_job_lanes_make(const struct mt_job_order *order, struct mt_arena *arena,
 const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,
                                          const struct mt_job_lanes *lanes, uint32_t row);
 
+/* Returns the lowest rank of a lane that is a multiple of `step`; -1 = there is none. */
+int32_t mt_job_lane_round_rank(const struct mt_job_order *order, const struct mt_job_lane *lane,
+                               uint64_t step);
+
 #endif

@@ -57,19 +57,6 @@ static bool is_dead(const struct mt_ranks_column *column)
     return column->death_count > 0;
 }
 
-/* Returns the lowest rank of a lane that is a multiple of `step`; -1 = there is none. */
-static int32_t round_rank(const struct mt_ranks_layout *layout, const struct mt_job_lane *lane,
-                          uint64_t step)
-{
-    for (uint32_t s = lane->first_slot; s < lane->first_slot + lane->slot_count; s++) {
-        const struct mt_job_slot *slot = &layout->order.slots[s];
-
-        if (!slot->count && slot->rank >= 0 && (uint64_t)slot->rank % step == 0)
-            return slot->rank;
-    }
-    return -1;
-}
-
 static void draw_number(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                         const struct mt_job_lane *lane, int32_t rank, double *end)
 {
@@ -100,7 +87,7 @@ static void draw_numbers(struct mt_drawing *drawing, const struct mt_ranks_layou
                         layout->plot.y + layout->plot.height + NUMBER_Y, "rank", MT_SIZE_SMALL,
                         MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "axis-name");
     for (uint32_t i = 0; i < layout->lanes.count; i++) {
-        int32_t rank = round_rank(layout, &layout->lanes.lanes[i], step);
+        int32_t rank = mt_job_lane_round_rank(&layout->order, &layout->lanes.lanes[i], step);
 
         if (rank >= 0 && rank != last)
             draw_number(drawing, layout, &layout->lanes.lanes[i], rank, &end);

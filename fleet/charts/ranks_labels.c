@@ -30,20 +30,6 @@ static void collect(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
     mt_job_labels_add_gaps(&layout->order, labels);
 }
 
-/* Returns the lane of a row, or the lane of a gap if that lane has nothing else; NULL = there is
- * none. */
-static const struct mt_job_lane *lane_of(const struct mt_ranks_layout *layout,
-                                         const struct mt_job_label *label)
-{
-    if (label->row != MT_NO_ROW)
-        return mt_job_lane_of(&layout->order, &layout->lanes, label->row);
-    for (uint32_t i = 0; i < layout->lanes.count; i++)
-        if (layout->lanes.lanes[i].slot_count == 1 &&
-            &layout->order.slots[layout->lanes.lanes[i].first_slot] == label->slot)
-            return &layout->lanes.lanes[i];
-    return NULL;
-}
-
 /* Puts the label on the right or left of its line. Returns false if the plot has no room there. */
 static bool take_side(const struct mt_ranks_layout *layout, struct mt_ranks_label *label,
                       bool is_left)
@@ -58,7 +44,7 @@ static void prepare(struct mt_drawing *drawing, struct mt_ranks_layout *layout,
                     const struct mt_job_label *label)
 {
     struct mt_ranks_label *prepared = &layout->labels[layout->label_count];
-    const struct mt_job_lane *lane = lane_of(layout, label);
+    const struct mt_job_lane *lane = mt_job_label_lane(&layout->order, &layout->lanes, label);
     double room = fmax(layout->plot.width / 2 - 8, MIN_WIDTH);
     const char *text =
         mt_job_frame_fit(drawing, mt_job_label_text(drawing, layout->report, label, true), room);

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "file_hash.h"
 #include "fleet_job.h"
 #include "fleet_traces.h"
 #include "grow.h"
+#include "io.h"
 #include "process_memory.h"
 #include "rank_record.h"
 #include "sha256.h"
@@ -86,13 +86,6 @@ static size_t first_of(const struct mt_fleet_traces *traces, const char *name)
     return low;
 }
 
-static bool is_file(const char *path)
-{
-    struct stat facts;
-
-    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
-}
-
 static const char *hash_of(struct mt_fleet_traces *traces, size_t index)
 {
     struct mt_fleet_trace *trace = &traces->list[index];
@@ -101,7 +94,7 @@ static const char *hash_of(struct mt_fleet_traces *traces, size_t index)
     if (trace->is_hashed)
         return trace->sha256;
     trace->is_hashed = true;
-    if (!is_file(trace->path))
+    if (!mt_io_is_file(trace->path))
         return trace->sha256;
     traces->hashed_count++;
     if (mt_file_hash(trace->path, trace->sha256, &ignored) != MT_OK)
@@ -119,7 +112,7 @@ const char *mt_fleet_trace_of(struct mt_fleet_traces *traces, const struct mt_ra
         end++;
     *reason = "there is no trace beside its summary";
     if (end - first == 1)
-        return is_file(traces->list[first].path) ? traces->list[first].path : NULL;
+        return mt_io_is_file(traces->list[first].path) ? traces->list[first].path : NULL;
     for (size_t i = first; i < end && *record->trace_sha256; i++)
         if (!strcmp(hash_of(traces, i), record->trace_sha256))
             return traces->list[i].path;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyze.h"
@@ -115,7 +114,7 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set, struct
     enum mt_status status = read_all(fd, &bytes, error);
     close(fd);
     if (status == MT_OK)
-        status = mt_summary_decode_spending(bytes.data, bytes.length, set, error);
+        status = mt_summary_decode(bytes.data, bytes.length, set, error);
     mt_buf_release(&bytes);
     return status;
 }
@@ -123,10 +122,9 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set, struct
 /* Never opens a pipe, because its writer would lose its reader. */
 bool mt_summary_is_file(const char *path)
 {
-    struct stat facts;
     char start[8];
 
-    if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
+    if (strcmp(path, "-") == 0 || !mt_io_is_file(path))
         return false;
     int fd = mt_io_open(path, O_RDONLY, 0);
     if (fd < 0)

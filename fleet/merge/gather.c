@@ -209,8 +209,7 @@ static enum mt_status read_message(const struct reduction *reduction, char *byte
     enum mt_status status = read_failures(bytes + sizeof head, head.failure_count,
                                           reduction->path_count, failures, error);
     size_t begin = sizeof head + (size_t)head.failure_count * one;
-    return status == MT_OK ? mt_summary_decode_spending(bytes + begin, length - begin, set, error)
-                           : status;
+    return status == MT_OK ? mt_summary_decode(bytes + begin, length - begin, set, error) : status;
 }
 
 /* Counts all files of one process as failed. */

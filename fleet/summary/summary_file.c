@@ -177,7 +177,6 @@ struct inflating {
     ZSTD_outBuffer out; /* size: of the whole payload */
     uint32_t crc;       /* of the payload so far */
     bool has_ended, has_failed;
-    bool spends; /* gives back `in` */
     const uint8_t *in_kept, *out_kept;
 };
 
@@ -209,8 +208,7 @@ static void inflate(struct inflating *source, size_t room)
     source->has_failed =
         ZSTD_isError(result) || (result && out.pos == source->out.pos && source->in.pos == before);
     source->out.pos = out.pos;
-    if (source->spends)
-        give_back(&source->in_kept, (const uint8_t *)source->in.src + source->in.pos);
+    give_back(&source->in_kept, (const uint8_t *)source->in.src + source->in.pos);
 }
 
 /* Decompresses at least `bytes` of the payload, or all. Returns false if it cannot. */
@@ -583,12 +581,12 @@ static enum mt_status check_header(const uint8_t *bytes, size_t length, struct m
 }
 
 /* Reads the records into an empty set. */
-static enum mt_status read_payload(const uint8_t *bytes, size_t length, bool spends,
-                                   struct mt_rank_set *read, struct mt_error *error)
+static enum mt_status read_payload(uint8_t *bytes, size_t length, struct mt_rank_set *read,
+                                   struct mt_error *error)
 {
     size_t raw = (size_t)mt_get_u64(bytes + LENGTH_AT), frame_bytes = length - HEADER_BYTES;
     bool is_old = mt_get_u32(bytes + VERSION_AT) == OLD_VERSION;
-    struct inflating source = {.in = {bytes + HEADER_BYTES, frame_bytes, 0}, .spends = spends};
+    struct inflating source = {.in = {bytes + HEADER_BYTES, frame_bytes, 0}};
     struct payload_reader reader = {
         .source = &source, .set = read, .field_count = mt_record_field_count - is_old};
     uint32_t crc = mt_get_u32(bytes + CHECKSUM_AT);
@@ -627,28 +625,16 @@ static enum mt_status read_payload(const uint8_t *bytes, size_t length, bool spe
     return status == MT_OK ? MT_OK : mt_fail(error, status, MT_NO_OFFSET, "%s", reason);
 }
 
-static enum mt_status decode(const void *bytes, size_t length, bool spends, struct mt_rank_set *set,
-                             struct mt_error *error)
+enum mt_status mt_summary_decode(void *bytes, size_t length, struct mt_rank_set *set,
+                                 struct mt_error *error)
 {
     struct mt_rank_set read = {0};
     enum mt_status status = check_header(bytes, length, error);
 
     if (status == MT_OK)
-        status = read_payload(bytes, length, spends, &read, error);
+        status = read_payload(bytes, length, &read, error);
     if (status == MT_OK)
         mt_rank_set_take(set, &read);
     mt_rank_set_release(&read);
     return status;
-}
-
-enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
-                                 struct mt_error *error)
-{
-    return decode(bytes, length, false, set, error);
-}
-
-enum mt_status mt_summary_decode_spending(void *bytes, size_t length, struct mt_rank_set *set,
-                                          struct mt_error *error)
-{
-    return decode(bytes, length, true, set, error);
 }

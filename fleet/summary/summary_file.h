@@ -16,14 +16,11 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
                                  struct mt_error *error) MT_MUST_USE;
 
 /* Adds the records of a file to `set`. The input may be hostile: sizes are checked before memory is
- * allocated, a damaged file adds nothing, and a file may have at most 1 GiB of decoded bytes. */
-enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
+ * allocated, a damaged file adds nothing, and a file may have at most 1 GiB of decoded bytes.
+ * `bytes` are memory of this process, which goes back to the host while they are decoded: they are
+ * undefined afterwards. */
+enum mt_status mt_summary_decode(void *bytes, size_t length, struct mt_rank_set *set,
                                  struct mt_error *error) MT_MUST_USE;
-
-/* The same for bytes of this process's own memory, which are undefined afterwards: their memory
- * goes back to the host while they are decoded. */
-enum mt_status mt_summary_decode_spending(void *bytes, size_t length, struct mt_rank_set *set,
-                                          struct mt_error *error) MT_MUST_USE;
 
 /* The uncompressed contents of a summary's file: texts, call paths and records
  * (docs/internals/rank-summary.md, "The payload"). These functions only read and write memory.

@@ -16,6 +16,15 @@ struct convolution_tensor {
     int32_t data_type; /* cudnnDataType_t */
 };
 
+/* Returns the number of positions in space: of all but the first two dimensions. */
+static inline int64_t convolution_positions(const struct convolution_tensor *t)
+{
+    int64_t count = 1;
+    for (int i = 2; i < t->dimensions; i++)
+        count *= t->sizes[i];
+    return count;
+}
+
 struct convolution {
     enum convolution_kind kind;
     struct convolution_tensor x, w, y; /* or their gradients */

@@ -243,13 +243,12 @@ static bool add_files(struct mt_sha256 *sha, char *const *command)
     struct sources sources = {.sha = sha};
     char path[PATH_MAX];
     bool fits = getcwd(path, sizeof path) != NULL;
-    struct stat info;
 
     if (fits)
         add_text(sha, path);
     fits = fits && add_folder(&sources, mt_io_open(path, O_RDONLY | O_DIRECTORY, 0), 0);
     for (size_t i = 1; fits && command[i]; i++)
-        if (realpath(command[i], path) && stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+        if (realpath(command[i], path) && mt_io_is_file(path) &&
             (is_of_program(command[i], 0) || is_of_program(path, 0)))
             fits = add_folder_of(&sources, command[i]) && add_folder_of(&sources, path);
     free(sources.seen);

@@ -327,7 +327,7 @@ int mt_ranks_read(const char *text, uint64_t world, uint64_t ranks[MT_MAX_RANKS]
     return code < 0 && !is_all && at[-1] ? say_wrong(text) : code;
 }
 
-static bool set(const char *name, uint64_t number)
+bool mt_setenv_number(const char *name, uint64_t number)
 {
     char text[32];
 
@@ -341,17 +341,18 @@ static bool set_launched(const struct mt_rank *rank)
     return !setenv("TORCHELASTIC_RUN_ID", "none", 1) &&
            !setenv("TORCHELASTIC_RESTART_COUNT", "0", 1) &&
            !setenv("TORCHELASTIC_MAX_RESTARTS", "0", 1) && !setenv("ROLE_NAME", "default", 1) &&
-           set("ROLE_RANK", rank->rank) && set("ROLE_WORLD_SIZE", rank->world) &&
+           mt_setenv_number("ROLE_RANK", rank->rank) &&
+           mt_setenv_number("ROLE_WORLD_SIZE", rank->world) &&
            (rank->local_world == 1 || !setenv("OMP_NUM_THREADS", "1", 0));
 }
 
 bool mt_rank_set_environment(const struct mt_rank *rank)
 {
-    return set("RANK", rank->rank) && set("WORLD_SIZE", rank->world) &&
-           set("LOCAL_RANK", rank->rank % rank->local_world) &&
-           set("LOCAL_WORLD_SIZE", rank->local_world) &&
-           set("GROUP_RANK", rank->rank / rank->local_world) &&
-           set("GROUP_WORLD_SIZE", rank->world / rank->local_world) &&
+    return mt_setenv_number("RANK", rank->rank) && mt_setenv_number("WORLD_SIZE", rank->world) &&
+           mt_setenv_number("LOCAL_RANK", rank->rank % rank->local_world) &&
+           mt_setenv_number("LOCAL_WORLD_SIZE", rank->local_world) &&
+           mt_setenv_number("GROUP_RANK", rank->rank / rank->local_world) &&
+           mt_setenv_number("GROUP_WORLD_SIZE", rank->world / rank->local_world) &&
            !setenv("MASTER_ADDR", "127.0.0.1", 1) && !setenv("MASTER_PORT", "29500", 1) &&
            !setenv("MEMTRACE_DRY_RUN_ALONE", "1", 1) &&
            !setenv("MEMTRACE_DRY_RUN_OBJECTS", rank->objects ? rank->objects : "", 1) &&

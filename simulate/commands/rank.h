@@ -25,6 +25,9 @@ struct mt_rank {
  * code after an error message. */
 int mt_ranks_read(const char *text, uint64_t world, uint64_t ranks[MT_MAX_RANKS], size_t *count);
 
+/* Sets an environment variable to a number. */
+bool mt_setenv_number(const char *name, uint64_t number);
+
 /* Sets the environment variables of torchrun, and marks the rank as isolated. Call it in the
  * process of the rank. */
 bool mt_rank_set_environment(const struct mt_rank *rank);

@@ -201,14 +201,6 @@ static bool set_in_front(const char *name, const char *ours)
     return done;
 }
 
-static bool set_number(const char *name, uint64_t number)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-    return !setenv(name, text, 1);
-}
-
 /* Forbids Python to write bytecode. Otherwise it would write the bytecode of sitecustomize.py
  * before that file can forbid it. The file restores the permission for the program. */
 static bool forbid_bytecode(void)
@@ -223,7 +215,7 @@ static bool set_context(const struct mt_simulated_run *run)
 {
     const struct mt_card_cost *cost = cost_of_context(run);
 
-    return !cost || set_number("MEMTRACE_SIMULATED_CONTEXT", cost->most_bytes);
+    return !cost || mt_setenv_number("MEMTRACE_SIMULATED_CONTEXT", cost->most_bytes);
 }
 
 /* Sets or removes the variables of the asker, because an outer dry run may have set them. Without
@@ -300,8 +292,9 @@ static bool set_environment(void *context)
            set_asker(run) && set_assumption(&run->settings.assumption) &&
            set_or_unset("MEMTRACE_DRY_RUN_APPLY", run->settings.apply) &&
            (!run->settings.rank || mt_rank_set_environment(run->settings.rank)) &&
-           set_number("MEMTRACE_SIMULATED_DEVICES", run->settings.devices) &&
-           set_number("MEMTRACE_SIMULATED_MEMORY", mt_run_settings_memory_bytes(&run->settings));
+           mt_setenv_number("MEMTRACE_SIMULATED_DEVICES", run->settings.devices) &&
+           mt_setenv_number("MEMTRACE_SIMULATED_MEMORY",
+                            mt_run_settings_memory_bytes(&run->settings));
 }
 
 /* Prints a line to standard error for each defect of a trace, as `record -q` does. */

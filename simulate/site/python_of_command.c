@@ -172,9 +172,7 @@ static bool is_python_name(const char *path)
 
 static bool is_program(const char *path)
 {
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+    return mt_io_is_file(path) && access(path, X_OK) == 0;
 }
 
 static bool copy_path(char path[PATH_MAX], const char *text)

@@ -16,6 +16,7 @@
 #include "grow.h"
 #include "io.h"
 #include "python_of_command.h"
+#include "safe_path.h"
 #include "sha256.h"
 #include "simulated_site.h"
 #include "site_cache.h"
@@ -278,13 +279,6 @@ struct preparing {
     char cudnn[PATH_MAX];
 };
 
-static bool join(char path[PATH_MAX], const char *folder, const char *name)
-{
-    int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
-
-    return length > 0 && length < PATH_MAX;
-}
-
 static void hash_text(struct mt_sha256 *sha, const char *text)
 {
     mt_sha256_add(sha, text, strlen(text) + 1);
@@ -483,8 +477,9 @@ static enum mt_status find_site(struct preparing *preparing)
     if (status)
         return status;
     snprintf(cupti, sizeof cupti, "libcupti.so.%d", preparing->wheel.cuda / 1000);
-    if (!join(site->folder, preparing->cache.path, preparing->key) ||
-        !join(site->preload, site->folder, SITE_PRELOAD) || !join(site->cupti, site->folder, cupti))
+    if (!mt_path_join(site->folder, preparing->cache.path, preparing->key) ||
+        !mt_path_join(site->preload, site->folder, SITE_PRELOAD) ||
+        !mt_path_join(site->cupti, site->folder, cupti))
         return mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "the path of the cache is too long");
     /* A folder is renamed when it is complete, so an existing one that is incomplete was damaged. A
@@ -535,7 +530,7 @@ static enum mt_status prepare(struct preparing *preparing)
             preparing->request->before_python(preparing->request->context, &choice);
         status = mt_wheel_find(&choice, &preparing->wheel, preparing->error);
     }
-    if (!status && !join(folder, preparing->wheel.folder, "lib"))
+    if (!status && !mt_path_join(folder, preparing->wheel.folder, "lib"))
         status =
             mt_fail(preparing->error, MT_ERR_IO, MT_NO_OFFSET, "the path of PyTorch is too long");
     if (!status)

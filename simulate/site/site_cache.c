@@ -3,6 +3,7 @@
 #include "grow.h"
 #include "io.h"
 #include "random.h"
+#include "safe_path.h"
 #include "sorted.h"
 
 #include <dirent.h>
@@ -17,12 +18,6 @@
 
 #define UNFINISHED "making-"
 
-/* Opens a folder, but not a link to one. */
-static int open_in(int parent, const char *name)
-{
-    return mt_io_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-}
-
 enum mt_status mt_cache_begin(const struct mt_cache *cache, struct mt_cache_making *making,
                               struct mt_error *error)
 {
@@ -35,13 +30,13 @@ enum mt_status mt_cache_begin(const struct mt_cache *cache, struct mt_cache_maki
         result = mkdirat(cache->fd, making->name, 0700);
     } while (result != 0 && errno == EEXIST);
     if (result == 0)
-        making->fd = open_in(cache->fd, making->name);
+        making->fd = mt_safe_open_folder(cache->fd, making->name);
     return making->fd < 0 ? mt_io_fail_output(error) : MT_OK;
 }
 
 int mt_cache_site_open(const struct mt_cache *cache, const char *key)
 {
-    int fd = open_in(cache->fd, key);
+    int fd = mt_safe_open_folder(cache->fd, key);
     struct stat info;
 
     if (fd < 0 || (fstat(fd, &info) == 0 && mt_cache_is_closed(&info)))
@@ -78,7 +73,7 @@ static void remove_folder(const struct mt_cache *cache, const char *name, int fd
 
 void mt_cache_remove(const struct mt_cache *cache, const char *name)
 {
-    int fd = open_in(cache->fd, name);
+    int fd = mt_safe_open_folder(cache->fd, name);
     struct stat info;
 
     if (fd >= 0) {

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "chart_named.h"
 #include "drawing_check.h"
 #include "../unit/drawing_checks.h"
 #include "job_answers.h"
@@ -56,7 +57,7 @@ static inline void draw_chart(const struct mt_job_report *report, const char *na
     struct mt_buf svg = {0};
     const char *fault, *why = "";
 
-    mt_job_chart_find(name)->draw(report, options, drawing);
+    chart_named(name)->draw(report, options, drawing);
     fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s (%dx%d)", fault, (int)drawing->width, (int)drawing->height);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chart_named.h"
 #include "drawing_check.h"
 #include "job_answers.h"
 #include "job_chart.h"
@@ -48,8 +49,7 @@ static inline void release(struct made *made)
 static inline void draw(const struct mt_job_report *report, const char *name,
                         const struct mt_job_chart_options *options, struct mt_drawing *drawing)
 {
-    assert_non_null(mt_job_chart_find(name));
-    mt_job_chart_find(name)->draw(report, options, drawing);
+    chart_named(name)->draw(report, options, drawing);
 }
 
 static const struct mt_job_chart_options usual = {0};

@@ -244,7 +244,7 @@ TEST(no_shared_device_is_said)
 
     chart_job(&drawn.set, 8);
     draw(&drawn);
-    assert_false(mt_job_chart_find("devices")->called_for(drawn.report));
+    assert_false(chart_named("devices")->called_for(drawn.report));
     assert_true(drawing_says(&drawn.drawing, "nothing", "No device is shared"));
     release(&drawn);
 }

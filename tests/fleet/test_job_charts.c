@@ -266,7 +266,7 @@ TEST(no_steps)
     for (uint32_t r = 0; r < made.set.record_count; r++)
         made.set.records[r].step_count = 0;
     report_on(&made);
-    assert_false(mt_job_chart_find("steps")->called_for(made.report));
+    assert_false(chart_named("steps")->called_for(made.report));
     draw(made.report, "steps", &usual, &drawing);
     assert_says(&drawing, "nothing", "No steps were recorded");
     mt_drawing_release(&drawing);

@@ -213,13 +213,13 @@ TEST(dry_runs_have_no_times)
     for (uint32_t r = 0; r < made.set.record_count; r++)
         made.set.records[r].is_dry_run = true;
     report_on(&made);
-    assert_false(mt_job_chart_find("times")->called_for(made.report));
-    assert_true(mt_job_chart_find("steps")->called_for(made.report));
+    assert_false(chart_named("times")->called_for(made.report));
+    assert_true(chart_named("steps")->called_for(made.report));
     draw(made.report, "times", &usual, &drawing);
     assert_says(&drawing, "nothing", "No times were recorded");
     mt_drawing_release(&drawing);
     made.set.records[3].is_dry_run = false;
-    assert_true(mt_job_chart_find("times")->called_for(made.report));
+    assert_true(chart_named("times")->called_for(made.report));
     release(&made);
 }
 

@@ -204,7 +204,7 @@ TEST(nothing_is_said_to_be_nothing)
 
     mt_rank_set_add(&set, &record);
     report = report_of(&set);
-    assert_false(mt_job_chart_find("tree")->called_for(report));
+    assert_false(chart_named("tree")->called_for(report));
     draw_chart(report, "tree", &usual, &drawing);
     assert_true(drawing_says(&drawing, "nothing", "No rank held memory"));
     mt_drawing_release(&drawing);

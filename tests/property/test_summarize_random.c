@@ -8,6 +8,7 @@
 #include "analyze.h"
 #include "fake_trace.h"
 #include "summarize.h"
+#include "summary_copy.h"
 #include "summary_file.h"
 
 static struct mt_buf encoded(struct mt_rank_set *set)
@@ -77,7 +78,7 @@ static void check_file(const struct mt_buf *bytes)
     struct mt_error error = {0};
     struct mt_buf again;
 
-    if (mt_summary_decode(bytes->data, bytes->length, &read, &error) != MT_OK)
+    if (decode_copy(bytes->data, bytes->length, &read, &error) != MT_OK)
         fail_msg("%s", error.text);
     again = encoded(&read);
     assert_int_equal(again.length, bytes->length);

@@ -4,6 +4,7 @@
 
 #include "bytes.h"
 #include "record_maker.h"
+#include "summary_copy.h"
 #include "summary_file.h"
 
 enum { CHECKSUM_AT = 12, VERSION_AT = 8 };
@@ -45,7 +46,7 @@ TEST(random_sets_round_trip)
         fill(&made, seed);
         bytes = encoded(&made);
         assert_true(mt_summary_probe(bytes.data, bytes.length));
-        if (mt_summary_decode(bytes.data, bytes.length, &read, &error) != MT_OK)
+        if (decode_copy(bytes.data, bytes.length, &read, &error) != MT_OK)
             fail_msg("seed %d: %s", (int)seed, error.text);
         mt_rank_set_sort(&read);
         if (!mt_rank_set_is_sound(&read, &why))
@@ -73,9 +74,9 @@ TEST(spent_memory_gives_the_same_set)
     bytes = encoded(&made);
     assert_true(bytes.length > (size_t)2 << 20);
     mt_buf_add(&copy, bytes.data, bytes.length);
-    assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &read, &error), MT_OK);
+    assert_int_equal(decode_copy(bytes.data, bytes.length, &read, &error), MT_OK);
     assert_memory_equal(bytes.data, copy.data, copy.length);
-    assert_int_equal(mt_summary_decode_spending(bytes.data, bytes.length, &spent, &error), MT_OK);
+    assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &spent, &error), MT_OK);
     assert_memory_not_equal(bytes.data, copy.data, copy.length);
     mt_rank_set_sort(&read);
     mt_rank_set_sort(&spent);
@@ -128,7 +129,7 @@ TEST(decoding_adds)
     mt_rank_set_unite(&both, &other);
     mt_rank_set_unite(&read, &one);
     bytes = encoded(&other);
-    assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &read, &error), MT_OK);
+    assert_int_equal(decode_copy(bytes.data, bytes.length, &read, &error), MT_OK);
     mt_rank_set_sort(&both);
     mt_rank_set_sort(&read);
     assert_true(sets_are_equal(&both, &read));
@@ -145,7 +146,7 @@ static void check_refused(const void *bytes, size_t length, enum mt_status wante
     struct mt_rank_set set = {0};
     struct mt_error error = {0};
 
-    assert_int_equal(mt_summary_decode(bytes, length, &set, &error), wanted);
+    assert_int_equal(decode_copy(bytes, length, &set, &error), wanted);
     assert_int_equal(error.status, wanted);
     assert_true(*error.text);
     assert_int_equal(set.record_count, 0);
@@ -160,7 +161,7 @@ static void check_changed(struct mt_rank_set *written, const struct mt_buf *byte
     struct mt_rank_set set = {0};
     struct mt_error error = {0};
 
-    if (mt_summary_decode(bytes->data, bytes->length, &set, &error) == MT_OK) {
+    if (decode_copy(bytes->data, bytes->length, &set, &error) == MT_OK) {
         mt_rank_set_sort(&set);
         assert_true(sets_are_equal(written, &set));
     } else {
@@ -201,7 +202,7 @@ TEST(another_version_is_named)
 
     bytes.data[VERSION_AT] = 7;
     check_refused(bytes.data, bytes.length, MT_ERR_UNSUPPORTED);
-    assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &set, &error), MT_ERR_UNSUPPORTED);
+    assert_int_equal(decode_copy(bytes.data, bytes.length, &set, &error), MT_ERR_UNSUPPORTED);
     assert_non_null(strstr(error.text, "version 7, and this memtrace reads versions 2 and 3"));
     mt_buf_release(&bytes);
     mt_rank_set_release(&set);
@@ -221,7 +222,7 @@ TEST(version_2_is_read)
     length = fread(bytes, 1, sizeof bytes, file);
     (void)fclose(file);
     assert_int_equal(mt_get_u32((const uint8_t *)bytes + VERSION_AT), 2);
-    if (mt_summary_decode(bytes, length, &set, &error) != MT_OK)
+    if (decode_copy(bytes, length, &set, &error) != MT_OK)
         fail_msg("%s", error.text);
     assert_int_equal(set.record_count, 1);
     for (int role = 0; role < MT_ROLE_COUNT; role++)
@@ -278,7 +279,7 @@ TEST(windows_take_no_memory)
         struct mt_error error = {0};
 
         check_refused(without.data, without.length, MT_ERR_FORMAT);
-        if (mt_summary_decode(with.data, with.length, &set, &error) != MT_OK)
+        if (decode_copy(with.data, with.length, &set, &error) != MT_OK)
             fail_msg("window 2^%u: %s", window_logs[i], error.text);
         mt_rank_set_sort(&set);
         assert_true(sets_are_equal(&made, &set));

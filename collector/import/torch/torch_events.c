@@ -60,21 +60,31 @@ static void note(struct mt_torch *torch, const struct mt_torch_device *device,
         torch->missing[given] += walk->alive;
 }
 
-/* `given`: the kind of entry that ends a block. */
-static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_device *device,
-                                  uint8_t given)
+/* Walks over the entries of two kinds, one that begins and one that ends a block or segment. */
+static enum mt_status walk_entries(const struct mt_torch *torch,
+                                   const struct mt_torch_device *device, struct walk *walk,
+                                   uint8_t taken, uint8_t given)
 {
-    struct walk walk = {.alive = 0};
     enum mt_status status = MT_OK;
 
     for (size_t i = 0; i < device->count && !status; i++) {
         const struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
 
-        if (entry->kind == MT_EVENT_ALLOC)
-            status = take(&walk, entry->addr);
+        if (entry->kind == taken)
+            status = take(walk, entry->addr);
         else if (entry->kind == given)
-            status = give(&walk, entry->addr);
+            status = give(walk, entry->addr);
     }
+    return status;
+}
+
+/* `given`: the kind of entry that ends a block. */
+static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_device *device,
+                                  uint8_t given)
+{
+    struct walk walk = {.alive = 0};
+    enum mt_status status = walk_entries(torch, device, &walk, MT_EVENT_ALLOC, given);
+
     for (size_t i = 0; i < device->segment_count && !status; i++) {
         const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
 
@@ -96,16 +106,9 @@ static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torc
                                     bool starts_empty)
 {
     struct walk walk = {.alive = 0};
-    enum mt_status status = MT_OK;
+    enum mt_status status =
+        walk_entries(torch, device, &walk, MT_EVENT_SEGMENT_ALLOC, MT_EVENT_SEGMENT_FREE);
 
-    for (size_t i = 0; i < device->count && !status; i++) {
-        const struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
-
-        if (entry->kind == MT_EVENT_SEGMENT_ALLOC)
-            status = take(&walk, entry->addr);
-        else if (entry->kind == MT_EVENT_SEGMENT_FREE)
-            status = give(&walk, entry->addr);
-    }
     for (size_t i = 0; i < device->segment_count && !status; i++) {
         const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
 

@@ -210,8 +210,4 @@ static inline uint64_t mt_torch_number(struct mt_pickle_value value)
 enum mt_status mt_torch_take(struct mt_torch_records *records, const struct mt_pickle_value *value,
                              enum mt_torch_host host, struct mt_torch_range *range) MT_MUST_USE;
 
-/* Makes room in `array` for one more than `count` entries. Returns NULL if memory runs out; the
- * array is then unchanged. */
-void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes);
-
 #endif

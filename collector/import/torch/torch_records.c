@@ -25,11 +25,6 @@ static enum mt_status too_many(struct mt_error *error, enum mt_status status, co
     return mt_fail(error, status, MT_NO_OFFSET, "too many %s", what);
 }
 
-void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes)
-{
-    return mt_grow(&array, capacity, count + 1, entry_bytes) == MT_OK ? array : NULL;
-}
-
 /* Adds one zeroed entry to an array of records. Returns NULL if there is no memory. */
 #define ADD(records, which, array, counter)                                                        \
     add_entry(&(records)->array, &(records)->capacity[which], &(records)->counter,                 \
@@ -39,13 +34,9 @@ static inline void *add_entry(void *array, size_t *capacity, size_t *count, size
 {
     unsigned char *entries;
 
+    if (*count == *capacity && mt_grow(array, capacity, *count + 1, entry_bytes) != MT_OK)
+        return NULL;
     memcpy(&entries, array, sizeof entries);
-    if (*count == *capacity) {
-        entries = mt_torch_grow(entries, capacity, *count, entry_bytes);
-        if (!entries)
-            return NULL;
-        memcpy(array, &entries, sizeof entries);
-    }
     unsigned char *entry = entries + *count * entry_bytes;
     memset(entry, 0, entry_bytes);
     ++*count;

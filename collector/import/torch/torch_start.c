@@ -9,6 +9,7 @@
  * in between: a sum over end points. */
 #include <stdlib.h>
 
+#include "grow.h"
 #include "sorted.h"
 #include "torch.h"
 #include "torch_events.h"
@@ -244,12 +245,9 @@ static bool is_complete(const struct torch_start *start, uint8_t end_kind)
 
 static enum mt_status add_block(struct torch_start *start, struct start_block block)
 {
-    struct start_block *grown =
-        mt_torch_grow(start->blocks, &start->block_capacity, start->block_count, sizeof *grown);
-
-    if (!grown)
+    if (mt_grow(&start->blocks, &start->block_capacity, start->block_count + 1,
+                sizeof *start->blocks) != MT_OK)
         return MT_ERR_MEMORY;
-    start->blocks = grown;
     start->blocks[start->block_count++] = block;
     return MT_OK;
 }
@@ -322,12 +320,9 @@ static enum mt_status find_blocks(struct torch_start *start)
 
 static enum mt_status add_segment(struct torch_start *start, struct start_segment segment)
 {
-    struct start_segment *grown = mt_torch_grow(start->segments, &start->segment_capacity,
-                                                start->segment_count, sizeof *grown);
-
-    if (!grown)
+    if (mt_grow(&start->segments, &start->segment_capacity, start->segment_count + 1,
+                sizeof *start->segments) != MT_OK)
         return MT_ERR_MEMORY;
-    start->segments = grown;
     start->segments[start->segment_count++] = segment;
     return MT_OK;
 }
@@ -338,11 +333,9 @@ static enum mt_status add_edges(struct torch_start *start, uint64_t addr, uint64
     if (!size_bytes || size_bytes > UINT64_MAX - addr)
         return MT_OK;
     for (int end = 0; end < 2; end++) {
-        struct start_edge *grown =
-            mt_torch_grow(start->edges, &start->edge_capacity, start->edge_count, sizeof *grown);
-        if (!grown)
+        if (mt_grow(&start->edges, &start->edge_capacity, start->edge_count + 1,
+                    sizeof *start->edges) != MT_OK)
             return MT_ERR_MEMORY;
-        start->edges = grown;
         start->edges[start->edge_count++] = (struct start_edge){
             addr + (end ? size_bytes : 0), end ? NULL : segment, stream, end ? -change : change};
     }
@@ -440,13 +433,10 @@ static enum mt_status find_segments(struct torch_start *start)
 /* `event.heap` is set. */
 static enum mt_status add_event(struct mt_torch *torch, struct mt_event event)
 {
-    struct mt_event *grown = mt_torch_grow(torch->initial, &torch->initial_capacity,
-                                           torch->initial_count, sizeof *grown);
-
-    if (!grown)
+    if (mt_grow(&torch->initial, &torch->initial_capacity, torch->initial_count + 1,
+                sizeof *torch->initial) != MT_OK)
         return MT_ERR_MEMORY;
     event.flags |= MT_EVENT_INITIAL;
-    torch->initial = grown;
     torch->initial[torch->initial_count++] = event;
     return MT_OK;
 }

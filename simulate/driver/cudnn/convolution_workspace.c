@@ -88,14 +88,6 @@ static bool has_stride(const struct convolution *c)
     return false;
 }
 
-static int64_t positions(const struct convolution_tensor *t)
-{
-    int64_t count = 1;
-    for (int i = 2; i < t->dimensions; i++)
-        count *= t->sizes[i];
-    return count;
-}
-
 /* Returns the size of a tensor of `bytes` with its `channels` padded to a multiple of `step`. */
 static int64_t filled(int64_t bytes, int64_t channels, int64_t step)
 {
@@ -127,7 +119,7 @@ static bool keeps_output(const struct convolution *c)
     return c->kind == CONVOLUTION_FORWARD && c->x.element_bytes == 4 && !has_stride(c) &&
            c->x.sizes[1] <= CHANNELS_OF_A_TILE &&
            (c->w.sizes[0] <= CHANNELS_OF_A_TILE ||
-            c->y.sizes[0] * positions(&c->y) >= MANY_POSITIONS);
+            c->y.sizes[0] * convolution_positions(&c->y) >= MANY_POSITIONS);
 }
 
 static int64_t copies_bytes(const struct convolution *c)
@@ -149,8 +141,8 @@ static int64_t by_rule(const struct convolution *c)
         return 0;
     if (is_channels_last(&c->x))
         return channels_last_bytes(c);
-    bool is_product =
-        kernel_is_one(c) && !has_stride(c) && positions(&c->x) % CHANNELS_OF_AN_INSTRUCTION == 0;
+    bool is_product = kernel_is_one(c) && !has_stride(c) &&
+                      convolution_positions(&c->x) % CHANNELS_OF_AN_INSTRUCTION == 0;
     return is_product ? product_bytes(c) : copies_bytes(c);
 }
 

@@ -60,27 +60,19 @@ static int64_t divided_up(int64_t count, int64_t size)
     return (count + size - 1) / size;
 }
 
-static int64_t positions(const struct convolution_tensor *t)
-{
-    int64_t count = 1;
-    for (int i = 2; i < t->dimensions; i++)
-        count *= t->sizes[i];
-    return count;
-}
-
 static struct product product_of(const struct convolution *c)
 {
-    int64_t kernel = positions(&c->w);
+    int64_t kernel = convolution_positions(&c->w);
     if (c->kind == CONVOLUTION_FORWARD) {
-        return (struct product){c->w.sizes[0], c->y.sizes[0] * positions(&c->y),
+        return (struct product){c->w.sizes[0], c->y.sizes[0] * convolution_positions(&c->y),
                                 c->x.sizes[1] * kernel};
     }
     if (c->kind == CONVOLUTION_DATA) {
-        return (struct product){c->x.sizes[1], c->x.sizes[0] * positions(&c->x),
+        return (struct product){c->x.sizes[1], c->x.sizes[0] * convolution_positions(&c->x),
                                 c->w.sizes[0] * kernel};
     }
     return (struct product){c->x.sizes[1] * kernel, c->w.sizes[0],
-                            c->y.sizes[0] * positions(&c->y)};
+                            c->y.sizes[0] * convolution_positions(&c->y)};
 }
 
 static int64_t multiprocessors(int64_t cluster, bool is_described)
@@ -128,7 +120,7 @@ static const struct tile *tile_of(const struct cudnn_configuration *configuratio
 static struct schedule schedule_of(const struct convolution *c, const struct tile *tile,
                                    int64_t depth)
 {
-    int64_t bytes = depth * c->x.element_bytes, positions_of_kernel = positions(&c->w);
+    int64_t bytes = depth * c->x.element_bytes, positions_of_kernel = convolution_positions(&c->w);
     bool is_float = c->x.element_bytes == (int)sizeof(float);
     struct schedule schedule = {.tile_bytes = tile->rows * tile->columns * (int64_t)sizeof(float),
                                 .steps = divided_up(bytes, BYTES_OF_A_STEP),
