@@ -153,11 +153,6 @@ void mt_block_store_count_free_completed(struct mt_counters *counters, uint64_t 
     mt_level_sub(&counters->requested, requested_bytes);
 }
 
-static bool is_reusable(const struct mt_block *block)
-{
-    return block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED;
-}
-
 static bool has_sound_neighbours(const struct mt_block_store *store, uint32_t id, bool may_touch,
                                  const char **why)
 {
@@ -173,7 +168,7 @@ static bool has_sound_neighbours(const struct mt_block_store *store, uint32_t id
     MT_SOUND(why, next->previous == id);
     MT_SOUND(why, block->addr + block->size_bytes == next->addr);
     MT_SOUND(why, next->expandable == block->expandable);
-    MT_SOUND(why, may_touch || !is_reusable(block) || next->state != block->state ||
+    MT_SOUND(why, may_touch || !mt_block_is_reusable(block) || next->state != block->state ||
                       next->reservation != block->reservation);
     return true;
 }

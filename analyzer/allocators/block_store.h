@@ -71,6 +71,11 @@ void mt_block_split(struct mt_block_store *store, uint32_t block, uint64_t low_b
 /* `block` absorbs its neighbor `other`, which is dropped. */
 void mt_block_merge(struct mt_block_store *store, uint32_t block, uint32_t other);
 
+static inline bool mt_block_is_reusable(const struct mt_block *block)
+{
+    return block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED;
+}
+
 static inline bool mt_block_is_split(const struct mt_block *block)
 {
     return block->previous != MT_NO_BLOCK || block->next != MT_NO_BLOCK;

@@ -179,17 +179,13 @@ static uint64_t chunk_bytes(const struct mt_pytorch *policy, uint32_t pool)
                                         : policy->config.large_segment_bytes;
 }
 
-static bool is_reusable(const struct mt_block *block)
-{
-    return block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED;
-}
-
 /* Whether size_bytes of contiguous free or unmapped space begin here. */
 static bool has_room(const struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
 {
     uint64_t found = 0;
 
-    while (found < size_bytes && id != MT_NO_BLOCK && is_reusable(&policy->store.blocks[id])) {
+    while (found < size_bytes && id != MT_NO_BLOCK &&
+           mt_block_is_reusable(&policy->store.blocks[id])) {
         found += policy->store.blocks[id].size_bytes;
         id = policy->store.blocks[id].next;
     }
@@ -230,7 +226,7 @@ static void find_space(struct mt_pytorch *policy, const struct mt_pytorch_search
     for (struct mt_free_cursor at = mt_free_set_find(&free_list->unmapped, 0, 0); at.entry;
          at = mt_free_set_next(&free_list->unmapped, at)) {
         uint32_t id = at.entry->block, below = policy->store.blocks[id].previous;
-        if (below != MT_NO_BLOCK && is_reusable(&policy->store.blocks[below]))
+        if (below != MT_NO_BLOCK && mt_block_is_reusable(&policy->store.blocks[below]))
             id = below;
         if (has_room(policy, id, search->size_bytes)) {
             *block = id;

@@ -365,7 +365,7 @@ static bool is_in_call(const struct mt_forward_logs *logs, uint32_t stack)
     uint8_t kind = mt_forward_logs_kind(logs, stack);
 
     return stack < logs->root_count && logs->roots[stack].call != MT_NO_ID &&
-           (kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS);
+           mt_phase_is_forward(kind);
 }
 
 /* Autograd's threads have no Python frames. */

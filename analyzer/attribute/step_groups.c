@@ -32,11 +32,6 @@ static void xla_steps_merge(const struct mt_work_intervals *intervals, bool *sta
     }
 }
 
-static bool is_forward(const struct mt_work_interval *interval)
-{
-    return interval->kind == MT_PHASE_FORWARD || interval->kind == MT_PHASE_LOSS;
-}
-
 /* Splits the work of the program's own threads between two runs of autograd's: the forward pass is
  * the part after the lowest allocation. */
 static void split(struct mt_work_interval *left, struct mt_work_interval *right)
@@ -333,7 +328,7 @@ static bool is_beside(const struct mt_step_groups *groups, const struct mt_group
         return true;
     if (interval->kind == MT_PHASE_SETUP || interval->kind == MT_PHASE_DATA)
         return false;
-    if (interval->kind != MT_PHASE_UNKNOWN && !is_forward(interval))
+    if (interval->kind != MT_PHASE_UNKNOWN && !mt_phase_is_forward(interval->kind))
         return false;
     if (interval->place >= groups->place_count)
         return interval->kind == MT_PHASE_UNKNOWN && (leads || groups->intervals->has_stacks);
@@ -348,7 +343,8 @@ static bool is_step(const struct mt_step_groups *groups, struct mt_group group, 
     bool needs_part = has_forward || groups->has_backward;
 
     for (size_t i = group.first; needs_part && i < group.end; i++)
-        if (is_forward(&intervals->list[i]) || intervals->list[i].kind == MT_PHASE_BACKWARD ||
+        if (mt_phase_is_forward(intervals->list[i].kind) ||
+            intervals->list[i].kind == MT_PHASE_BACKWARD ||
             intervals->list[i].kind == MT_PHASE_OPTIMIZER)
             return true;
     return !needs_part && group.first < group.end;
@@ -390,7 +386,7 @@ static uint32_t loop_of_training(struct mt_step_groups *groups, struct mt_map *k
         bool is_backward = interval->kind == MT_PHASE_BACKWARD;
 
         if (interval->place >= groups->place_count ||
-            !(is_backward || (place == MT_NO_ID && is_forward(interval))))
+            !(is_backward || (place == MT_NO_ID && mt_phase_is_forward(interval->kind))))
             continue;
         place = interval->place;
         trains = is_backward;
@@ -441,7 +437,7 @@ static void make_steps(struct mt_step_groups *groups)
     groups->step_count = 0;
     groups->steps = mt_memory_zeroed((size_t)groups->turn_count + 1, sizeof *groups->steps);
     for (size_t i = 0; i < intervals->count; i++)
-        has_forward |= is_forward(&intervals->list[i]);
+        has_forward |= mt_phase_is_forward(intervals->list[i].kind);
     size_t count = gather_groups(groups);
     for (size_t i = 0; i < count; i++) {
         struct mt_group group = groups->steps[i];
@@ -546,7 +542,7 @@ static void find_cut_training(struct mt_step_groups *groups)
 
 bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t interval)
 {
-    return groups->has_backward && is_forward(&groups->intervals->list[interval]) &&
+    return groups->has_backward && mt_phase_is_forward(groups->intervals->list[interval].kind) &&
            !groups->intervals->list[interval].covered && !groups->trains[interval];
 }
 
@@ -557,7 +553,7 @@ static bool died_in_first(const struct mt_step_groups *groups)
     bool has_part = false;
 
     for (size_t i = 0; i < intervals->count; i++)
-        has_part |= is_forward(&intervals->list[i]) ||
+        has_part |= mt_phase_is_forward(intervals->list[i].kind) ||
                     intervals->list[i].kind == MT_PHASE_BACKWARD ||
                     intervals->list[i].kind == MT_PHASE_OPTIMIZER;
     return intervals->died && has_part && !intervals->user_steps;
@@ -573,7 +569,7 @@ static bool ended_in_first(const struct mt_step_groups *groups)
     for (size_t i = 0; i < intervals->count && !intervals->user_steps; i++) {
         const struct mt_work_interval *interval = &intervals->list[i];
 
-        called |= is_forward(interval);
+        called |= mt_phase_is_forward(interval->kind);
         if (ended && interval->kind == MT_PHASE_BACKWARD)
             return false;
         trained |= called && interval->kind == MT_PHASE_BACKWARD;

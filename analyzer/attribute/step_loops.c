@@ -29,11 +29,6 @@ struct search {
     uint64_t compared;         /* pairs, by only_repeats */
 };
 
-static bool is_forward(const struct mt_work_interval *interval)
-{
-    return interval->kind == MT_PHASE_FORWARD || interval->kind == MT_PHASE_LOSS;
-}
-
 static void add_line(struct lines *lines, uint32_t line)
 {
     if (line == MT_NO_ID || mt_map_get(&lines->known, line) != MT_MAP_NONE)
@@ -82,11 +77,11 @@ static void gather(struct search *search)
         const struct mt_work_interval *interval = &intervals->list[i];
         bool is_taken = search->taken && search->taken[i];
 
-        if (is_forward(interval))
+        if (mt_phase_is_forward(interval->kind))
             add_line(is_taken ? &search->taken_lines : &search->lines, interval->line);
         if (!is_taken && interval->passes)
             add_turn(search, &turns, &interval->pass.turn);
-        search->has_forward |= !is_taken && is_forward(interval);
+        search->has_forward |= !is_taken && mt_phase_is_forward(interval->kind);
     }
     mt_map_release(&turns);
 }
@@ -259,7 +254,7 @@ static bool calls_again(const struct search *search, const struct mt_step_loop *
         const struct mt_turn *turn = &interval->pass.turn;
 
         has_turned |= interval->passes && turn->at == loop->at && turn->from == loop->end;
-        if (!is_forward(interval) || interval->line == MT_NO_ID)
+        if (!mt_phase_is_forward(interval->kind) || interval->line == MT_NO_ID)
             continue;
         has_all = mt_line_is_in_loop(search->places, interval->line, loop->at, loop->end);
         again |= has_turned && mt_map_get(&before, interval->line) != MT_MAP_NONE;

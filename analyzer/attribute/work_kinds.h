@@ -22,6 +22,12 @@ enum mt_phase_kind {
     MT_PHASE_OPTIMIZER
 };
 
+/* The forward pass or the loss. */
+static inline bool mt_phase_is_forward(uint8_t kind)
+{
+    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
+}
+
 /* Rank of a name, and its number: "step#3", "ProfilerStep#3", "iteration 3",
  * "train_step[3]", "batch 3/100", "epoch 3". */
 int mt_phase_step_rank(const char *name, int64_t *number);
@@ -83,8 +89,7 @@ static inline uint8_t mt_stack_kind(const struct mt_stack_kinds *kinds, uint32_t
 /* Parts that an optimizer does not do itself, but that a closure passed to it may. */
 static inline bool mt_stack_kind_trains(uint8_t kind)
 {
-    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS || kind == MT_PHASE_BACKWARD ||
-           kind == MT_PHASE_ZERO_GRAD;
+    return mt_phase_is_forward(kind) || kind == MT_PHASE_BACKWARD || kind == MT_PHASE_ZERO_GRAD;
 }
 
 /* Returns the frames of a stack without plumbing, root first. Fast enough for every event. */

@@ -350,7 +350,7 @@ static bool is_by_forward(const struct mt_role_clock *roles, const struct mt_eve
     case MT_ROLE_ACTIVATIONS:
     case MT_ROLE_WEIGHT_COPIES:
     case MT_ROLE_TEMPORARIES: return true;
-    case MT_ROLE_OTHER: return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
+    case MT_ROLE_OTHER: return mt_phase_is_forward(kind);
     default: return false;
     }
 }

@@ -94,6 +94,12 @@ void mt_buf_add_char(struct mt_buf *buf, char c)
     buf->length++;
 }
 
+void mt_buf_add_blanks(struct mt_buf *buf, size_t count)
+{
+    for (; count; count--)
+        mt_buf_add_char(buf, ' ');
+}
+
 size_t mt_buf_count_lines(const struct mt_buf *buf)
 {
     size_t lines = 0;

@@ -26,6 +26,8 @@ void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length);
 void mt_buf_add_text(struct mt_buf *buf, const char *text);
 void mt_buf_add_char(struct mt_buf *buf, char c);
 
+void mt_buf_add_blanks(struct mt_buf *buf, size_t count);
+
 /* Appends a Unicode character as UTF-8. It must be below 0x110000 and not a surrogate. */
 void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c);
 

@@ -38,6 +38,12 @@ char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
 
 /* True for a unit that these functions write after a number and a space: "GiB", "ms". */
 bool mt_units_is_unit(const char *word, size_t length);
+/* Returns the ending of a noun: "" for 1, otherwise "s". */
+static inline const char *mt_plural_s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Returns the length of the unit that `text` begins with, as a whole word: 3 for "GiB, ..."; 0 =
  * none. */
 size_t mt_unit_length(const char *text);

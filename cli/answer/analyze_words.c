@@ -90,8 +90,7 @@ void mt_reporter_heading(const struct mt_reporter *reporter, const char *text)
 
 void mt_reporter_line(const struct mt_reporter *reporter, size_t indent, const char *text)
 {
-    for (size_t i = 0; i < indent; i++)
-        mt_buf_add_char(reporter->out, ' ');
+    mt_buf_add_blanks(reporter->out, indent);
     mt_text_table_add_wrapped(reporter->out, text, indent, indent + 2);
     mt_buf_add_char(reporter->out, '\n');
 }

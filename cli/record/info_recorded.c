@@ -304,8 +304,7 @@ static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
     if (ledger->device_count > 1)
         mt_buf_printf(out, "gpu %u  ", ledger->devices[heap->device].device);
     mt_buf_add_printable(out, name, length);
-    for (; length < 16; length++)
-        mt_buf_add_char(out, ' ');
+    mt_buf_add_blanks(out, length < 16 ? 16 - length : 0);
     mt_buf_printf(out, "  peak %9s  end %9s  %s\n", mt_format_bytes(peak, heap->use.peak_bytes),
                   mt_format_bytes(live, heap->use.live_bytes),
                   mt_format_counted(count, heap->use.allocations, "allocation"));

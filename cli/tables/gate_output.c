@@ -20,8 +20,7 @@ static void add_line(struct mt_buf *out, size_t indent, const char *title, const
 {
     if (!text)
         return;
-    for (size_t i = 0; i < indent; i++)
-        mt_buf_add_char(out, ' ');
+    mt_buf_add_blanks(out, indent);
     mt_buf_add_text(out, title);
     mt_text_table_add_wrapped(out, text, indent + strlen(title), indent + 2);
     mt_buf_add_char(out, '\n');

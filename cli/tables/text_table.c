@@ -192,12 +192,6 @@ static void table_lay_out(struct table_layout *layout, const struct mt_table *ta
         layout->room_columns = layout->columns - all - GAP;
 }
 
-static void add_blanks(struct mt_buf *out, size_t count)
-{
-    for (; count; count--)
-        mt_buf_add_char(out, ' ');
-}
-
 /* Returns true for a unit, also with punctuation after it: "GiB", "GiB),". */
 static bool is_unit(const char *word, size_t length)
 {
@@ -231,7 +225,7 @@ void mt_text_table_add_wrapped(struct mt_buf *out, const char *text, size_t colu
 
         if (!first && column + 1 + columns > most) {
             mt_buf_add_char(out, '\n');
-            add_blanks(out, indent);
+            mt_buf_add_blanks(out, indent);
             column = indent;
         } else if (!first) {
             mt_buf_add_char(out, ' ');
@@ -253,7 +247,7 @@ void mt_text_table_add_note(struct mt_buf *out, size_t indent, const char *forma
     va_start(args, format);
     mt_buf_vprintf(&text, format, args);
     va_end(args);
-    add_blanks(out, indent);
+    mt_buf_add_blanks(out, indent);
     if (text.data)
         mt_text_table_add_wrapped(out, text.data, indent, indent);
     mt_buf_add_char(out, '\n');
@@ -347,7 +341,7 @@ static void fill_up(struct mt_buf *out, size_t start, size_t columns)
 {
     size_t written = out->data ? columns_in(out->data + start, out->length - start) : 0;
 
-    add_blanks(out, columns > written ? columns - written : 0);
+    mt_buf_add_blanks(out, columns > written ? columns - written : 0);
 }
 
 /* Adds one title or cell, `columns` wide. */
@@ -356,7 +350,7 @@ static void add_cell(struct mt_buf *out, const char *words, const struct cell_fo
     size_t start = out->length, columns = columns_of(words);
 
     if (form->is_right)
-        add_blanks(out, columns < form->columns ? form->columns - columns : 0);
+        mt_buf_add_blanks(out, columns < form->columns ? form->columns - columns : 0);
     add_middle(out, words, form->columns, form->is_site);
     if (!form->is_right)
         fill_up(out, start, form->columns);
@@ -393,7 +387,7 @@ static void add_apart(const struct mt_table *table, const struct table_layout *l
 
     if (!*words)
         return;
-    add_blanks(out, indent);
+    mt_buf_add_blanks(out, indent);
     if (layout->apart && !stands_in_row(layout, layout->apart, title))
         mt_buf_printf(out, "%s ", title);
     size_t taken = out->length - start;
@@ -412,7 +406,7 @@ static const char *add_row(const struct mt_table *table, const struct table_layo
 
     if (has_apart && layout->apart == 0)
         add_apart(table, layout, cells, apart, indent, out);
-    add_blanks(out, indent);
+    mt_buf_add_blanks(out, indent);
     for (size_t i = 0; i < table->column_count; i++, words += strlen(words) + 1) {
         const struct cell_form form = {.columns = layout->widths[i],
                                        .is_right = table->columns[i].kind == MT_NUMBER,
@@ -420,7 +414,7 @@ static const char *add_row(const struct mt_table *table, const struct table_layo
 
         if (!stands_in_row(layout, i, words))
             continue;
-        add_blanks(out, shown++ ? 2 : 0);
+        mt_buf_add_blanks(out, shown++ ? 2 : 0);
         add_cell(out, words, &form);
     }
     end_line(out);
@@ -491,12 +485,12 @@ static const char *add_titles(const struct mt_table *table, const struct table_l
     while (lines--) {
         size_t shown = 0;
 
-        add_blanks(out, indent);
+        mt_buf_add_blanks(out, indent);
         title = words;
         for (size_t i = 0; i < table->column_count; i++, title += strlen(title) + 1) {
             if (!stands_in_row(layout, i, title))
                 continue;
-            add_blanks(out, shown++ ? 2 : 0);
+            mt_buf_add_blanks(out, shown++ ? 2 : 0);
             add_title(table, layout, i, title, lines, out);
         }
         end_line(out);
@@ -556,7 +550,7 @@ static void add_callers(struct mt_buf *out, const struct callers *callers, unsig
     if (callers->more)
         mt_buf_add_text(&line, " and others");
     if (line.data) {
-        add_blanks(out, indent);
+        mt_buf_add_blanks(out, indent);
         mt_buf_add_text(out, style->dim);
         mt_text_table_add_wrapped(out, line.data, indent, indent + 2);
         mt_buf_add_text(out, style->reset);

@@ -23,12 +23,6 @@ static uint32_t diff_shown(const struct diff_text *text, uint32_t count)
     return text->answer->all || count < DIFF_ROWS ? count : DIFF_ROWS;
 }
 
-/* Returns "" for 1, otherwise "s". */
-static const char *diff_s(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* Returned texts are in the arena of the answer. */
 static const char *diff_class_name(const struct diff_text *text, uint32_t class)
 {
@@ -450,7 +444,7 @@ static void add_job(const struct diff_text *text, const char *name, const char *
     mt_format_count(world, report->world);
     if (report->world)
         snprintf(ranks, sizeof ranks, "%s of %s%s rank%s", seen,
-                 report->world_is_known ? "" : "at least ", world, diff_s(report->world));
+                 report->world_is_known ? "" : "at least ", world, mt_plural_s(report->world));
     else
         snprintf(ranks, sizeof ranks, "%s process%s without a rank", seen,
                  report->row_count == 1 ? "" : "es");
@@ -467,7 +461,7 @@ static void add_job(const struct diff_text *text, const char *name, const char *
     if (report->unreadable_count)
         mt_text_table_add_note(text->out, 5, "%u file%s could not be read",
                                (unsigned)report->unreadable_count,
-                               diff_s(report->unreadable_count));
+                               mt_plural_s(report->unreadable_count));
 }
 
 static void add_match(const struct diff_text *text)
@@ -485,7 +479,7 @@ static void add_match(const struct diff_text *text)
     else if (diff->match == MT_MATCH_RANKS && !diff->a->world && !diff->b->world)
         mt_text_table_add_note(text->out, 2,
                                "%u device%s matched: each job is one process without a rank",
-                               (unsigned)diff->compared_count, diff_s(diff->compared_count));
+                               (unsigned)diff->compared_count, mt_plural_s(diff->compared_count));
     else
         mt_text_table_add_note(text->out, 2, "%u %s matched: %s", (unsigned)diff->compared_count,
                                diff_kind_of(text, diff->compared_count), reasons[diff->match]);
@@ -515,7 +509,7 @@ static struct sizes sizes_of(const struct mt_job_diff *diff, bool is_of_b)
 static const char *sizes_text(const struct diff_text *text, struct sizes sizes)
 {
     return sizes.min == sizes.max ? mt_arena_printf(text->answer->arena, "%u rank%s",
-                                                    (unsigned)sizes.max, diff_s(sizes.max))
+                                                    (unsigned)sizes.max, mt_plural_s(sizes.max))
                                   : mt_arena_printf(text->answer->arena, "%u to %u ranks",
                                                     (unsigned)sizes.min, (unsigned)sizes.max);
 }

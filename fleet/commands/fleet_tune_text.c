@@ -174,11 +174,6 @@ struct text {
     const struct mt_style *style;
 };
 
-static const char *s(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static const char *spelling(const char *conf)
 {
     return *conf ? conf : "(defaults)";
@@ -272,7 +267,7 @@ static void add_shared_devices(const struct text *text)
                                  "Ranks share %u device%s, and such a device must have memory for "
                                  "all of its ranks; the setting is chosen for the rank that needs "
                                  "the most",
-                                 (unsigned)count, s(count)));
+                                 (unsigned)count, mt_plural_s(count)));
 }
 
 /* Adds the line to paste, which is never wrapped. */
@@ -359,11 +354,13 @@ static void add_rows(const struct text *text, const struct rows *rows, const cha
 
     if (rows->rank_count)
         add_line(text, false,
-                 mt_arena_printf(arena, "%s: rank%s %s%s", what, s(rows->rank_count), ranks, why));
+                 mt_arena_printf(arena, "%s: rank%s %s%s", what, mt_plural_s(rows->rank_count),
+                                 ranks, why));
     if (rows->unranked_count)
         add_line(text, false,
                  mt_arena_printf(arena, "%s: %u device%s of processes without a rank%s", what,
-                                 (unsigned)rows->unranked_count, s(rows->unranked_count), why));
+                                 (unsigned)rows->unranked_count, mt_plural_s(rows->unranked_count),
+                                 why));
 }
 
 /* Reports a rank that was not checked and may need more than all checked ranks. */
@@ -452,7 +449,8 @@ static void add_checks(const struct text *text)
     if (report->unreadable_count)
         add_line(text, false,
                  mt_arena_printf(text->answer->arena, "Not checked: %u file%s that cannot be read",
-                                 (unsigned)report->unreadable_count, s(report->unreadable_count)));
+                                 (unsigned)report->unreadable_count,
+                                 mt_plural_s(report->unreadable_count)));
     add_unchecked_worst(text);
     add_reasons(text);
 }
@@ -464,15 +462,15 @@ static void add_method(const struct text *text)
     unsigned best = (unsigned)settings->trial.setting_count;
     char count[3][MT_UNITS_TEXT];
 
-    add_line(text, false,
-             mt_arena_printf(
-                 arena, "%s readings of %s trace%s: tune tried %s settings on %u of them, and %s",
-                 mt_format_count(count[0], settings->readings),
-                 mt_format_count(count[1], settings->trace_count), s(settings->trace_count),
-                 mt_format_count(count[2], settings->tune_settings),
-                 (unsigned)settings->tuned_count,
-                 best == 1 ? "its best one was replayed on all"
-                           : (mt_arena_printf(arena, "the best %u were replayed on all", best))));
+    add_line(
+        text, false,
+        mt_arena_printf(
+            arena, "%s readings of %s trace%s: tune tried %s settings on %u of them, and %s",
+            mt_format_count(count[0], settings->readings),
+            mt_format_count(count[1], settings->trace_count), mt_plural_s(settings->trace_count),
+            mt_format_count(count[2], settings->tune_settings), (unsigned)settings->tuned_count,
+            best == 1 ? "its best one was replayed on all"
+                      : (mt_arena_printf(arena, "the best %u were replayed on all", best))));
 }
 
 static void add_cluster(const struct text *text, struct mt_table *table, uint32_t check)

@@ -53,11 +53,6 @@ static const char *ranges_of(struct mt_job_words *words, const struct mt_job_ran
     return mt_job_ranges(&words->arena, ranges, count, ranks, words->all);
 }
 
-static const char *s(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 const char *mt_job_rank_name(struct mt_arena *arena, const struct mt_job_report *report,
                              uint32_t row)
 {
@@ -148,12 +143,12 @@ void mt_job_describe_death(struct mt_job_words *words)
             count_of(words, death->count));
     if (death->followed_count)
         say(words, MT_JOB_TOPIC_DEATH, "%s rank%s ended later by a signal or with an error: %s",
-            count_of(words, death->followed_count), s(death->followed_count),
+            count_of(words, death->followed_count), mt_plural_s(death->followed_count),
             ranges_of(words, death->followed, death->followed_ranges, death->followed_count));
     if (death->vanished_count)
         say(words, MT_JOB_TOPIC_DEATH,
             "%s rank%s ended without a normal exit, as after SIGTERM: %s",
-            count_of(words, death->vanished_count), s(death->vanished_count),
+            count_of(words, death->vanished_count), mt_plural_s(death->vanished_count),
             ranges_of(words, death->vanished, death->vanished_ranges, death->vanished_count));
     say_fitting(words, death);
 }
@@ -189,7 +184,7 @@ static void say_presence(struct mt_job_words *words)
     if (report->world)
         say(words, topic, "%s of %s%s rank%s%s%s", count_of(words, report->seen_count),
             report->world_is_known ? "" : "at least ", count_of(words, report->world),
-            s(report->world), report->missing_count ? "; missing: " : "",
+            mt_plural_s(report->world), report->missing_count ? "; missing: " : "",
             ranges_of(words, report->missing, report->missing_ranges, report->missing_count));
     if (report->worlds_differ)
         say(words, topic, "traces disagree about the number of ranks: the largest number is used");
@@ -201,7 +196,7 @@ static void say_presence(struct mt_job_words *words)
             (unsigned)report->planned_count, (unsigned)report->row_count);
     if (report->incomplete_count)
         say(words, topic, "%u trace%s %s not complete: peaks are lower bounds",
-            (unsigned)report->incomplete_count, s(report->incomplete_count),
+            (unsigned)report->incomplete_count, mt_plural_s(report->incomplete_count),
             report->incomplete_count == 1 ? "is" : "are");
     if (report->duplicate_count)
         say(words, topic, "%u more process%s of ranks that are already counted",
@@ -257,10 +252,10 @@ static void say_ends(struct mt_job_words *words)
 
     if (killed && !words->report->death)
         say(words, MT_JOB_TOPIC_RANKS, "%s rank%s ended by a signal or a time-out",
-            count_of(words, killed), s(killed));
+            count_of(words, killed), mt_plural_s(killed));
     if (failed && !words->report->death)
         say(words, MT_JOB_TOPIC_RANKS, "%s rank%s ended with an error", count_of(words, failed),
-            s(failed));
+            mt_plural_s(failed));
 }
 
 static void say_starts(struct mt_job_words *words)
@@ -274,7 +269,7 @@ static void say_starts(struct mt_job_words *words)
         say(words, MT_JOB_TOPIC_RANKS,
             "restart %d is not in these numbers: %u trace%s, %u out of memory",
             (int)report->epochs[i].restart, (unsigned)report->epochs[i].record_count,
-            s(report->epochs[i].record_count), (unsigned)report->epochs[i].death_count);
+            mt_plural_s(report->epochs[i].record_count), (unsigned)report->epochs[i].death_count);
     if (earlier > count)
         say(words, MT_JOB_TOPIC_RANKS, "nor are %u more starts", (unsigned)(earlier - count));
 }
@@ -386,9 +381,9 @@ void mt_job_describe_growth(struct mt_job_words *words)
         return;
     say(words, MT_JOB_TOPIC_GROWTH,
         "%u of %u rank%s leave%s memory behind in each step; %s on %s is the most",
-        (unsigned)report->growing_count, (unsigned)report->growth.count, s(report->growth.count),
-        report->growing_count == 1 ? "s" : "", mt_format_bytes(bytes, report->growth.max),
-        name_of(words, report->growth.max_row));
+        (unsigned)report->growing_count, (unsigned)report->growth.count,
+        mt_plural_s(report->growth.count), report->growing_count == 1 ? "s" : "",
+        mt_format_bytes(bytes, report->growth.max), name_of(words, report->growth.max_row));
 }
 
 void mt_job_describe_steps(struct mt_job_words *words)

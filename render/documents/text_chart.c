@@ -132,16 +132,10 @@ static bool make_plot(struct plot *plot)
     return true;
 }
 
-static void pad(struct mt_buf *out, size_t count)
-{
-    for (; count; count--)
-        mt_buf_add_char(out, ' ');
-}
-
 static void begin_line(struct mt_buf *out, const struct plot *plot, const char *label,
                        const char *side)
 {
-    pad(out, 2 + strlen(plot->label) - strlen(label));
+    mt_buf_add_blanks(out, 2 + strlen(plot->label) - strlen(label));
     mt_buf_printf(out, "%s %s", label, side);
 }
 
@@ -264,7 +258,7 @@ static void add_steps(struct mt_buf *out, const struct plot *plot)
         const char *text = name.text + (at && !in_full ? strlen("step ") : 0);
         if ((at && name.begin <= at) || name.begin + strlen(text) > plot->count)
             continue;
-        pad(out, name.begin - at);
+        mt_buf_add_blanks(out, name.begin - at);
         mt_buf_add_text(out, text);
         at = name.begin + (uint32_t)strlen(text);
     }
@@ -309,7 +303,7 @@ static void add_legend(struct mt_buf *out, const struct plot *plot)
     char number[MT_UNITS_TEXT], words[MT_UNITS_TEXT + 40];
     uint64_t folded = folded_ns(plot);
 
-    pad(out, legend.columns);
+    mt_buf_add_blanks(out, legend.columns);
     mt_format_bytes(number, plot->device->allocated_peak.bytes);
     strcpy(words, "peak ");
     explain(&legend, chart->mark, signs->peak, chart->reset, strcat(words, number));

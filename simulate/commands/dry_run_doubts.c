@@ -250,11 +250,6 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_answer *a
                   mt_format_bytes(high, reserved + notes->most_unsure_bytes));
 }
 
-static void add_place(struct mt_buf *out, const char *place)
-{
-    mt_buf_add_printable_text(out, mt_base_name(place));
-}
-
 /* Appends that a guess made the command fail, or may have. */
 static void say_suspect(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
@@ -267,7 +262,7 @@ static void say_suspect(struct mt_buf *out, const struct mt_dry_run_answer *answ
             answer->exit_status && notes->suspect_place && !strcmp(notes->suspect_place, place);
 
         mt_buf_add_text(out, "The dry run's guess at ");
-        add_place(out, place);
+        mt_buf_add_printable_text(out, mt_base_name(place));
         mt_buf_printf(out, " made the program fail; with the other outcome it %s\n",
                       fails_there           ? "fails there again"
                       : answer->exit_status ? "goes on"
@@ -276,7 +271,7 @@ static void say_suspect(struct mt_buf *out, const struct mt_dry_run_answer *answ
     if (!answer->exit_status || !notes->suspect_place)
         return;
     mt_buf_add_text(out, "The failure may be that of the dry run, which guessed at ");
-    add_place(out, notes->suspect_place);
+    mt_buf_add_printable_text(out, mt_base_name(notes->suspect_place));
     mt_buf_add_text(out, ": ");
     mt_buf_add_printable_text(out, notes->suspect_error ? notes->suspect_error : "an exception");
     mt_buf_add_char(out, '\n');

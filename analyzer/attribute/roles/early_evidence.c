@@ -77,20 +77,15 @@ static bool is_gradient(const struct mt_early_block *block)
     return block->birth_kind == MT_PHASE_BACKWARD && !block->died_in_part;
 }
 
-static bool is_call(uint8_t kind)
-{
-    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
-}
-
 bool mt_early_is_one_call(const struct mt_early_blocks *early)
 {
-    return is_call(early->first_kind) && !early->first_is_named && !early->turns &&
+    return mt_phase_is_forward(early->first_kind) && !early->first_is_named && !early->turns &&
            (!early->first_part_end || early->first_part_end >= early->last_part_end);
 }
 
 static bool is_kept(const struct mt_early_block *block)
 {
-    return !block->initial && is_call(block->birth_kind) && !block->died_in_part;
+    return !block->initial && mt_phase_is_forward(block->birth_kind) && !block->died_in_part;
 }
 
 static bool is_left_behind(const struct mt_early_block *block)

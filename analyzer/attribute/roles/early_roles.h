@@ -124,8 +124,7 @@ struct mt_early_blocks {
 /* A part of a training step. */
 static inline bool mt_early_is_part(uint8_t kind)
 {
-    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS || kind == MT_PHASE_BACKWARD ||
-           kind == MT_PHASE_OPTIMIZER;
+    return mt_phase_is_forward(kind) || kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
 }
 
 void mt_early_blocks_release(struct mt_early_blocks *early);

@@ -26,7 +26,7 @@ static bool is_moved_module(const struct mt_role_clock *clock, uint8_t code, uin
  * then. */
 static bool is_early_workspace(uint8_t stack_kind, uint64_t requested_bytes)
 {
-    return (stack_kind == MT_PHASE_FORWARD || stack_kind == MT_PHASE_LOSS) &&
+    return mt_phase_is_forward(stack_kind) &&
            (mt_is_workspace(requested_bytes) || requested_bytes == MT_LT_WORKSPACE_BYTES);
 }
 

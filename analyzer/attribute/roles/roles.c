@@ -163,11 +163,6 @@ static bool is_in_named_part(const struct mt_role_clock *clock)
     return instance >= 0 && clock->phases->phases[instance].source <= MT_PHASE_SCOPES;
 }
 
-static bool is_call(uint8_t kind)
-{
-    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
-}
-
 static void note_copy(struct mt_role_clock *clock, const struct mt_event *event,
                       uint64_t allocation)
 {
@@ -178,7 +173,7 @@ static void note_copy(struct mt_role_clock *clock, const struct mt_event *event,
                                   .stack = event->stack,
                                   .call = now->calls,
                                   .is_early = initial || now->cycle == 0};
-    bool may_cast = is_call(now->kind) || now->kind == MT_PHASE_UNKNOWN;
+    bool may_cast = mt_phase_is_forward(now->kind) || now->kind == MT_PHASE_UNKNOWN;
 
     if (may_cast && clock->stacks.stack_count < clock->symbols->stack_count)
         mt_stack_kinds_update(&clock->stacks, clock->symbols);
@@ -242,7 +237,7 @@ void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struc
     note_set_birth(clock, event, allocation);
     mt_early_blocks_birth(&clock->early, allocation, &block);
     note_copy(clock, event, allocation);
-    mt_dropped_graphs_birth(&clock->graphs, !initial && is_call(clock->now.kind));
+    mt_dropped_graphs_birth(&clock->graphs, !initial && mt_phase_is_forward(clock->now.kind));
 }
 
 /* Finds the run of an allocation. Most blocks die young, so searches from the end in growing
@@ -389,7 +384,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     end.role = end.left_behind ? MT_ROLE_ACTIVATIONS : code < MT_ROLE_COUNT ? code : MT_ROLE_OTHER;
     mt_early_blocks_end(&clock->early, allocation, &end);
     mt_weight_copies_end(&clock->copies, allocation);
-    if (!run->initial && is_call(run->moment.kind))
+    if (!run->initial && mt_phase_is_forward(run->moment.kind))
         mt_dropped_graphs_end(&clock->graphs, allocation);
     if (set_place(&run->moment, run->initial))
         mt_parameter_sets_end(&clock->sets, &(struct mt_set_block){
