@@ -493,50 +493,34 @@ static uint64_t highest_reserved(struct mt_source *source, const struct mt_repla
     return highest;
 }
 
-static void expect_readings_of_orders(const char *policy, uint64_t expected)
+/* One reading is for all orders; none if each free list has only one reservation, whose address
+ * decides nothing. Before it, one finds the requests of the pool. */
+TEST(orders_share_readings)
 {
+    static const struct {
+        const char *policy;
+        uint64_t readings;
+    } rows[] = {{"pytorch:max_split_size_mb:64", 1},
+                {"pytorch:expandable_segments:True", 0},
+                {"pytorch:max_split_size_mb:64 --pool size>=2MiB", 2}};
     struct mt_source *source = open_capture("captures", "seq2seq.pickle.zst");
     struct mt_replay_summary *summary = calloc(1, sizeof *summary);
-    const struct mt_replay_options options = {.policy = policy};
-    uint64_t highest, readings;
-    struct mt_error error;
 
     assert_non_null(summary);
-    highest = highest_reserved(source, &options, summary);
-    rewind_source(source);
-    assert_int_equal(mt_replay_run(source, &options, NULL, summary, &error), MT_OK);
-    readings = source->readings;
-    assert_int_equal(mt_replay_orders(source, &options, MT_BASE_ORDERS, summary, &error), MT_OK);
-    assert_int_equal(source->readings, readings + expected);
-    assert_int_equal(summary->devices[0].order_count, MT_BASE_ORDERS);
-    assert_int_equal(summary->devices[0].reserved_high_bytes, highest);
-    free(summary);
-    mt_source_close(source);
-}
+    for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
+        const struct mt_replay_options options = {.policy = rows[i].policy};
+        uint64_t highest = highest_reserved(source, &options, summary);
+        struct mt_error error;
 
-/* None if each free list has only one reservation, whose address decides nothing. */
-TEST(orders_share_a_reading)
-{
-    expect_readings_of_orders("pytorch:max_split_size_mb:64", 1);
-    expect_readings_of_orders("pytorch:expandable_segments:True", 0);
-}
-
-/* One reading finds the requests of the pool, and one is for all orders. */
-TEST(orders_share_foresight)
-{
-    struct mt_source *source = open_capture("captures", "seq2seq.pickle.zst");
-    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
-    const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:64 "
-                                                        "--pool size>=2MiB"};
-    struct mt_error error;
-    uint64_t readings;
-
-    assert_non_null(summary);
-    assert_int_equal(mt_replay_run(source, &options, NULL, summary, &error), MT_OK);
-    readings = source->readings;
-    assert_int_equal(mt_replay_orders(source, &options, MT_BASE_ORDERS, summary, &error), MT_OK);
-    assert_int_equal(source->readings, readings + 2);
-    assert_int_equal(summary->devices[0].order_count, MT_BASE_ORDERS);
+        rewind_source(source);
+        assert_int_equal(mt_replay_run(source, &options, NULL, summary, &error), MT_OK);
+        uint64_t readings = source->readings;
+        assert_int_equal(mt_replay_orders(source, &options, MT_BASE_ORDERS, summary, &error),
+                         MT_OK);
+        assert_int_equal(source->readings, readings + rows[i].readings);
+        assert_int_equal(summary->devices[0].order_count, MT_BASE_ORDERS);
+        assert_int_equal(summary->devices[0].reserved_high_bytes, highest);
+    }
     free(summary);
     mt_source_close(source);
 }
