@@ -32,11 +32,9 @@ static inline bool is_of_heap(const struct mt_event *event)
 static bool is_device_memory(struct mt_heap_view *view, const struct mt_symbols *symbols,
                              uint16_t heap)
 {
-    bool is;
-
     if (heap < MT_VIEW_KNOWN_HEAPS && view->known[heap] != VIEW_NOT_LOOKED_AT)
         return view->known[heap] == VIEW_IN;
-    is = mt_heap_class_at(symbols, heap).is_device_memory;
+    bool is = mt_heap_class_at(symbols, heap).is_device_memory;
     if (heap < MT_VIEW_KNOWN_HEAPS)
         view->known[heap] = is ? VIEW_IN : VIEW_OUT;
     return is;
@@ -90,13 +88,12 @@ static void heap_view_apply(struct mt_heap_view *view, const struct mt_symbols *
                             struct mt_event_batch *batch)
 {
     struct mt_event *events = batch->events;
-    size_t i, kept;
 
     if (view->level == MT_VIEW_EVERYTHING)
         return;
-    kept = plain_events(view, batch);
+    size_t kept = plain_events(view, batch);
     view->has_more |= kept < batch->count;
-    for (i = kept; i < batch->count; i++) {
+    for (size_t i = kept; i < batch->count; i++) {
         if (!is_in_view(view, symbols, &events[i]))
             continue;
         if (kept != i)
@@ -207,11 +204,9 @@ struct choice {
 
 static bool is_framework_heap(struct choice *choice, uint16_t heap)
 {
-    bool is;
-
     if (heap < MT_VIEW_KNOWN_HEAPS && choice->known[heap] != VIEW_NOT_LOOKED_AT)
         return choice->known[heap] == VIEW_IN;
-    is = mt_heap_class_at(&choice->source->symbols, heap).level == MT_HEAP_FRAMEWORK;
+    bool is = mt_heap_class_at(&choice->source->symbols, heap).level == MT_HEAP_FRAMEWORK;
     if (heap < MT_VIEW_KNOWN_HEAPS)
         choice->known[heap] = is ? VIEW_IN : VIEW_OUT;
     return is;
@@ -228,9 +223,7 @@ static bool is_of_framework(struct choice *choice, const struct mt_event *event)
 
 static bool decides(struct choice *choice, const struct mt_event_batch *batch)
 {
-    size_t i;
-
-    for (i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         if (!is_of_framework(choice, &batch->events[i]))
             continue;
         choice->view.level = MT_VIEW_FRAMEWORK;
@@ -244,12 +237,11 @@ enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *er
 {
     struct choice choice = {source, {.level = MT_VIEW_DRIVER, .chosen = true}, {0}};
     struct mt_event_batch batch;
-    enum mt_status status;
     bool is_first = true;
 
     if (source->view.chosen)
         return MT_OK;
-    status = mt_source_next(source, &batch, error);
+    enum mt_status status = mt_source_next(source, &batch, error);
     while (status == MT_OK && !decides(&choice, &batch)) {
         is_first = false;
         status = mt_source_next(source, &batch, error);
@@ -266,9 +258,7 @@ enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *er
 /* Finds the number of the heap of that name; false if it is not defined so far. */
 static bool find_heap(const struct mt_symbols *symbols, const char *name, uint16_t *heap)
 {
-    uint32_t i;
-
-    for (i = 0; i < symbols->heap_count; i++) {
+    for (uint32_t i = 0; i < symbols->heap_count; i++) {
         if (strcmp(mt_heap_name(symbols, (uint16_t)i), name) == 0) {
             *heap = (uint16_t)i;
             return true;
@@ -282,9 +272,8 @@ static enum mt_status fail_without_heap(const struct mt_symbols *symbols, const 
 {
     char names[120] = "";
     size_t length = 0;
-    uint32_t i;
 
-    for (i = 0; i < symbols->heap_count && length < sizeof names; i++) {
+    for (uint32_t i = 0; i < symbols->heap_count && length < sizeof names; i++) {
         int added = snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
                              mt_heap_name(symbols, (uint16_t)i));
         length += added > 0 ? (size_t)added : 0;
@@ -589,13 +578,12 @@ static enum mt_status skip_all(struct mt_source *source, struct mt_error *error)
 
 enum mt_status mt_source_complete_symbols(struct mt_source *source, struct mt_error *error)
 {
-    enum mt_status status;
-
     if (source->symbols_complete || source->input_bytes < MIN_LONG_BYTES)
         return MT_OK;
     stop_ahead(source, false);
-    status = source->ops->complete_symbols ? source->ops->complete_symbols(source, error)
-                                           : skip_all(source, error);
+    enum mt_status status = source->ops->complete_symbols
+                                ? source->ops->complete_symbols(source, error)
+                                : skip_all(source, error);
     return status == MT_OK ? mt_source_rewind(source, error) : status;
 }
 

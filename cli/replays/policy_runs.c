@@ -36,10 +36,8 @@ struct crew {
  * policies before a failed one have been taken, so the first failure in the list is known. */
 static bool take_policy(struct crew *crew, size_t *index)
 {
-    bool more;
-
     pthread_mutex_lock(&crew->lock);
-    more = !crew->failed && crew->next < crew->runs->policies->count;
+    bool more = !crew->failed && crew->next < crew->runs->policies->count;
     if (more)
         *index = crew->next++;
     pthread_mutex_unlock(&crew->lock);
@@ -49,11 +47,9 @@ static bool take_policy(struct crew *crew, size_t *index)
 /* Returns the number of finished policies. */
 static size_t finish_policy(struct crew *crew, enum mt_status status)
 {
-    size_t done;
-
     pthread_mutex_lock(&crew->lock);
     crew->failed = crew->failed || status != MT_OK;
-    done = ++crew->done;
+    size_t done = ++crew->done;
     pthread_mutex_unlock(&crew->lock);
     return done;
 }
@@ -78,7 +74,6 @@ static void work(struct crew *crew, struct mt_source *source, size_t index, bool
 
     do {
         struct outcome *outcome = &crew->outcomes[index];
-        size_t done;
 
         outcome->error = (struct mt_error){MT_OK, MT_NO_OFFSET, ""};
         outcome->status = at_start ? MT_OK : mt_source_rewind(source, &outcome->error);
@@ -86,7 +81,7 @@ static void work(struct crew *crew, struct mt_source *source, size_t index, bool
             outcome->status = runs->run(runs->context, source, runs->policies->items[index], index,
                                         &outcome->error);
         at_start = false;
-        done = finish_policy(crew, outcome->status);
+        size_t done = finish_policy(crew, outcome->status);
         if (shows_progress)
             show_done(crew, done);
     } while (take_policy(crew, &index));

@@ -40,7 +40,6 @@ static uint32_t fullest(const struct mt_address_axis *model, double from, double
 {
     double count = model->column_count;
     double first = ceil(from * count - 0.5), end = ceil(to * count - 0.5);
-    uint32_t best;
 
     if (end <= first) {
         first = floor((from + to) / 2 * count);
@@ -48,7 +47,7 @@ static uint32_t fullest(const struct mt_address_axis *model, double from, double
     }
     first = fmin(fmax(first, 0), count - 1);
     end = fmin(fmax(end, first + 1), count);
-    best = (uint32_t)first;
+    uint32_t best = (uint32_t)first;
     for (uint32_t i = best + 1; i < (uint32_t)end; i++)
         if (model->columns[i].allocated > model->columns[best].allocated)
             best = i;

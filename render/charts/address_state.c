@@ -183,15 +183,13 @@ static void draw_block(struct state *state, const struct mt_block_shape *block)
     const struct mt_paint paint = {.fill = mt_role_color((enum mt_role)block->life.role),
                                    .stroke = MT_COLOR_BACKGROUND,
                                    .stroke_width = 0.5};
-    double begin, end;
-    struct mt_box box;
 
     if (!segment || block->end.event != UINT64_MAX || block->offset >= segment->place->bytes)
         return;
-    begin = segment->begin + (double)block->offset;
-    end = segment->begin +
-          (double)mt_min_u64(block->offset + block->life.block_bytes, segment->place->bytes);
-    box = draw_range(state, begin, end, &paint, block_title(state, block), "block");
+    double begin = segment->begin + (double)block->offset;
+    double end = segment->begin +
+                 (double)mt_min_u64(block->offset + block->life.block_bytes, segment->place->bytes);
+    struct mt_box box = draw_range(state, begin, end, &paint, block_title(state, block), "block");
     state->layout->roles[block->life.role] = true;
     state->small_blocks += box.width <= LEAST_SHOW;
     if (state->layout->keyed)

@@ -61,7 +61,6 @@ static double draw_groups(const struct mt_blocks_side *side, double y, double wi
 {
     const struct mt_blocks *blocks = side->blocks;
     char more[MT_UNITS_TEXT];
-    const char *rest;
 
     mt_chart_frame_text(side->drawing, side->x, y + 10, "Largest groups at the peak", 14,
                         MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
@@ -70,8 +69,9 @@ static double draw_groups(const struct mt_blocks_side *side, double y, double wi
         draw_group(side, &blocks->groups[i], y + 4, width);
     if (blocks->groups_in_all <= group_count(blocks))
         return y;
-    rest = mt_arena_printf(&side->drawing->arena, "and %s more",
-                           mt_format_count(more, blocks->groups_in_all - group_count(blocks)));
+    const char *rest =
+        mt_arena_printf(&side->drawing->arena, "and %s more",
+                        mt_format_count(more, blocks->groups_in_all - group_count(blocks)));
     mt_chart_frame_text(side->drawing, side->x + 16, y + 4, rest, MT_SIZE_SMALL, MT_REGULAR,
                         MT_COLOR_FAINT, MT_ANCHOR_START, "group-note");
     return y + 16;
@@ -100,7 +100,6 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
                                    .plot = {x, y + 20, width, height - 20 - 22},
                                    .most_corners = 3000};
     char span[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-    const char *note;
 
     mt_time_axis_init(&stack.axis, side->report, &events, true);
     stack.axis.left = x;
@@ -114,11 +113,12 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
     mt_draw_rect(side->drawing, x, stack.plot.y, width, stack.plot.height, &frame, NULL, "inset");
     draw_ring(&stack, side->blocks);
     mt_format_counted(count, set->end_event - set->begin_event + 1, "event");
-    note = mt_report_has_times(side->report)
-               ? mt_arena_printf(&side->drawing->arena, "%s in %s", count,
-                                 mt_format_duration(span, set->bins[set->bin_count - 1].last_t_ns -
-                                                              set->bins[0].t_ns))
-               : mt_arena_printf(&side->drawing->arena, "%s", count);
+    const char *note =
+        mt_report_has_times(side->report)
+            ? mt_arena_printf(&side->drawing->arena, "%s in %s", count,
+                              mt_format_duration(span, set->bins[set->bin_count - 1].last_t_ns -
+                                                           set->bins[0].t_ns))
+            : mt_arena_printf(&side->drawing->arena, "%s", count);
     mt_chart_frame_text(side->drawing, x, stack.plot.y + stack.plot.height + 16,
                         mt_text_fit(side->drawing, note, MT_SIZE_SMALL, MT_REGULAR, width, false),
                         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "inset-note");
@@ -587,7 +587,6 @@ static void draw_picture(struct layout *layout, const struct mt_report *report, 
                                           set->end_event, is_whole(layout->blocks)};
     struct mt_report cut;
     struct mt_timeline timeline;
-    double y;
 
     cut_report(layout, report, &cut);
     mt_time_axis_window(layout->drawing, layout->device, &window, &timeline);
@@ -609,7 +608,7 @@ static void draw_picture(struct layout *layout, const struct mt_report *report, 
                                                       : "time since the phase began";
     /* Reserves room for the facts, which are drawn later: they depend on the stack, and the stack
      * on the plot. */
-    y = layout->drawing->width < ONE_LINE ? 97 : 78;
+    double y = layout->drawing->width < ONE_LINE ? 97 : 78;
     place_plot(layout, y + 18 + (layout->drawing->width < ONE_LINE ? 38 : 18));
     place_axes(layout);
     mt_block_stack_build(&layout->stack);

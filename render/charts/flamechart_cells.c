@@ -273,17 +273,16 @@ static const char *crowd_text(const struct mt_flame_layout *layout, const struct
  * afterwards. */
 static void crowd_draw(struct mt_flame_layout *layout, struct crowd *crowd, int32_t row)
 {
-    struct mt_cell_box box, part;
     char net[MT_UNITS_TEXT];
 
     if (crowd->cells == 1)
         draw_cell(layout, &crowd->cell, row);
     if (crowd->cells > 1) {
         layout->merged_calls += crowd->cell.merged;
-        box = box_of(layout, &crowd->cell, row);
+        struct mt_cell_box box = box_of(layout, &crowd->cell, row);
         draw_box(layout, &box, cell_title(layout, &crowd->cell, crowd_name(layout, crowd, true)),
                  "cell:crowd");
-        part = text_part(layout, &box);
+        struct mt_cell_box part = text_part(layout, &box);
         mt_cell_write(layout->drawing, &part, crowd_text(layout, crowd, mt_cell_room(&part)),
                       mt_format_change(net, crowd->cell.net_bytes));
     }
