@@ -11,15 +11,13 @@
 static inline char *read_packed_text(const char *file, size_t most)
 {
     char path[512], *packed = malloc(most), *text = malloc(most);
-    size_t size;
-    FILE *in;
 
     snprintf(path, sizeof path, "%s/%s", MEMTRACE_FIXTURES, file);
-    in = fopen(path, "rb");
+    FILE *in = fopen(path, "rb");
     assert_non_null(in);
     assert_non_null(packed);
     assert_non_null(text);
-    size = ZSTD_decompress(text, most - 1, packed, fread(packed, 1, most, in));
+    size_t size = ZSTD_decompress(text, most - 1, packed, fread(packed, 1, most, in));
     assert_false(ZSTD_isError(size));
     text[size] = 0;
     fclose(in);

@@ -69,11 +69,10 @@ static double time_writing(int fd, const struct mt_source *like, const struct ca
 {
     struct mt_writer *writer = NULL;
     struct mt_error error = {0};
-    double begin;
 
     if (lseek(fd, 0, SEEK_SET) < 0 || ftruncate(fd, 0) < 0)
         exit(1);
-    begin = now_s();
+    double begin = now_s();
     check(mt_writer_new(fd, &like->header, &like->symbols, NULL, &writer, &error), &error);
     write_repeated(writer, capture, events);
     mt_writer_free(writer);
@@ -106,12 +105,11 @@ int main(int argc, char **argv)
     struct mt_source *source = NULL;
     struct mt_error error = {0};
     double write_s = 1e9, read_s = 1e9;
-    struct capture capture;
 
     if (argc < 2 || !file)
         return 2;
     check(mt_trace_open(argv[1], &source, &error), &error);
-    capture = load(source);
+    struct capture capture = load(source);
     if (!capture.count || !events)
         return 2;
     for (int round = 0; round < 3; round++) {

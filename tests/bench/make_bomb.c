@@ -511,7 +511,6 @@ int main(int argc, char **argv)
 {
     static struct bomb bomb = {.t_ns = UINT64_C(1700000000000000000)};
     size_t i = 0;
-    int fd;
 
     if (argc != 4) {
         for (; i < MT_ARRAY_LEN(kinds); i++)
@@ -520,7 +519,8 @@ int main(int argc, char **argv)
     }
     while (i < MT_ARRAY_LEN(kinds) && strcmp(kinds[i].name, argv[1]) != 0)
         i++;
-    fd = i < MT_ARRAY_LEN(kinds) ? open(argv[3], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+    int fd =
+        i < MT_ARRAY_LEN(kinds) ? open(argv[3], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
     if (fd < 0) {
         fprintf(stderr, "make_bomb: no such kind, or no such file\n");
         return 1;

@@ -155,14 +155,12 @@ static bool make_rank(const struct simulated_job *job, uint32_t rank, const char
 
 int main(int argc, char **argv)
 {
-    struct simulated_job job;
-
     if (argc != 5) {
         fputs("usage: make_summaries STAGES REPLICAS SHARDS FOLDER\n", stderr);
         return 2;
     }
-    job = simulated_job_new((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]),
-                            (uint32_t)atoi(argv[3]));
+    struct simulated_job job = simulated_job_new((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]),
+                                                 (uint32_t)atoi(argv[3]));
     for (uint32_t rank = 0; rank < job.stages * job.replicas * job.shards; rank++)
         if (!make_rank(&job, rank, argv[4]))
             return 1;

@@ -96,16 +96,14 @@ int main(int argc, char **argv)
     struct mt_source *once = NULL, *twice = NULL;
     struct mt_writer *writer = NULL;
     struct mt_error error = {0};
-    struct period last, period;
-    int fd;
 
     if (argc != 5)
         return 2;
     check(mt_trace_open(argv[1], &once, &error), &error);
     check(mt_trace_open(argv[2], &twice, &error), &error);
-    last = load(once);
-    period = first_repeat(twice, last.count);
-    fd = open(argv[4], O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+    struct period last = load(once);
+    struct period period = first_repeat(twice, last.count);
+    int fd = open(argv[4], O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return 1;
     check(mt_writer_new(fd, &twice->header, &twice->symbols, NULL, &writer, &error), &error);

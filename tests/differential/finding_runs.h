@@ -38,10 +38,10 @@ static inline uint64_t truth(const char *name, const char *key)
 {
     json_error_t error;
     json_t *root = json_load_file(MEMTRACE_FIXTURES "/findings/truth.json", 0, &error);
-    uint64_t value;
 
     assert_non_null(root);
-    value = (uint64_t)json_integer_value(json_object_get(json_object_get(root, name), key));
+    uint64_t value =
+        (uint64_t)json_integer_value(json_object_get(json_object_get(root, name), key));
     json_decref(root);
     assert_true(value > 0);
     return value;

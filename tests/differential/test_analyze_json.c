@@ -17,14 +17,12 @@ static json_t *analyze(const char *capture)
 {
     json_error_t error;
     char command[1024];
-    json_t *document;
-    FILE *pipe;
 
     snprintf(command, sizeof command, "'%s' analyze --json -q '%s/captures/%s.pickle.zst'",
              MEMTRACE_PROGRAM, MEMTRACE_FIXTURES, capture);
-    pipe = popen(command, "r");
+    FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
-    document = json_loadf(pipe, JSON_REJECT_DUPLICATES, &error);
+    json_t *document = json_loadf(pipe, JSON_REJECT_DUPLICATES, &error);
     assert_int_equal(pclose(pipe), 0);
     if (!document)
         fail_msg("%s: line %d: %s", capture, error.line, error.text);
@@ -41,16 +39,15 @@ static void check_fields(const json_t *object, const char *fields)
     assert_true(json_is_object(object));
     for (; sscanf(fields, "%79s%n", word, &length) == 1; fields += length) {
         char *type = strchr(word, ':');
-        const json_t *field;
-        bool ok;
 
         *type++ = '\0';
-        field = json_object_get(object, word);
-        ok = (*type == 'i' && json_is_integer(field)) || (*type == 's' && json_is_string(field)) ||
-             (*type == 'S' && (json_is_string(field) || json_is_null(field))) ||
-             (*type == 'I' && (json_is_integer(field) || json_is_null(field))) ||
-             (*type == 'b' && json_is_boolean(field)) || (*type == 'r' && json_is_number(field)) ||
-             (*type == 'a' && json_is_array(field)) || (*type == 'o' && json_is_object(field));
+        const json_t *field = json_object_get(object, word);
+        bool ok =
+            (*type == 'i' && json_is_integer(field)) || (*type == 's' && json_is_string(field)) ||
+            (*type == 'S' && (json_is_string(field) || json_is_null(field))) ||
+            (*type == 'I' && (json_is_integer(field) || json_is_null(field))) ||
+            (*type == 'b' && json_is_boolean(field)) || (*type == 'r' && json_is_number(field)) ||
+            (*type == 'a' && json_is_array(field)) || (*type == 'o' && json_is_object(field));
         if (!ok)
             fail_msg("field '%s' is missing or not of type %s", word, type);
     }
@@ -66,15 +63,14 @@ static void check_summary(const json_t *summary)
     static const char *const peaks[] = {"requested_peak", "allocated_peak", "active_peak",
                                         "reserved_peak"};
     const json_t *reserved = json_object_get(summary, "reserved_peak");
-    double share;
 
     check_fields(summary, "events:i allocations:i frees:i segments_peak:i ooms:i retries:i "
                           "complete:b requested_peak:o allocated_peak:o active_peak:o "
                           "reserved_peak:o fragmentation_at_reserved_peak:r");
     for (size_t i = 0; i < 4; i++)
         check_fields(json_object_get(summary, peaks[i]), "bytes:i t_ns:i event:i step:I phase:S");
-    share = 1.0 - (double)number(json_object_get(reserved, "then"), "allocated") /
-                      (double)number(reserved, "bytes");
+    double share = 1.0 - (double)number(json_object_get(reserved, "then"), "allocated") /
+                             (double)number(reserved, "bytes");
     assert_float_equal(
         json_number_value(json_object_get(summary, "fragmentation_at_reserved_peak")), share,
         0.000001);

@@ -27,20 +27,17 @@ static void with_every_capture(void (*check)(const char *name, const struct capt
 {
     char path[500], name[300];
     struct dirent **entries;
-    int count;
 
     snprintf(path, sizeof path, "%s/captures", MEMTRACE_FIXTURES);
-    count = scandir(path, &entries, NULL, alphasort);
+    int count = scandir(path, &entries, NULL, alphasort);
     assert_true(count > 40);
     for (int i = 0; i < count; i++) {
         char *end = strstr(entries[i]->d_name, ".pickle.zst");
 
         if (end) {
-            struct capture loaded;
-
             *end = '\0';
             snprintf(name, sizeof name, "%s", entries[i]->d_name);
-            loaded = load(name, NULL);
+            struct capture loaded = load(name, NULL);
             for (uint32_t d = 0; d < loaded.report->device_count; d++)
                 check(name, &loaded, &loaded.report->devices[d]);
             capture_close(&loaded);
@@ -143,17 +140,14 @@ static void check_picture(const char *name, const struct capture *loaded,
 {
     const struct mt_chart_options options = {.event_axis = true};
     const struct mt_address_axis *axis = &device->address->event;
-    const struct mt_op *grid;
     struct mt_drawing drawing;
-    struct scale scale;
-    uint32_t around;
 
     mt_chart_find("address")->draw(loaded->report, device, &options, &drawing);
-    grid = drawing_find(&drawing, "map:free");
+    const struct mt_op *grid = drawing_find(&drawing, "map:free");
     grid = grid ? grid : drawing_find(&drawing, "map");
     assert_non_null(grid);
-    scale = read_scale(&drawing);
-    around = 1 + (uint32_t)(axis->column_count * grid->unit / grid->width);
+    struct scale scale = read_scale(&drawing);
+    uint32_t around = 1 + (uint32_t)(axis->column_count * grid->unit / grid->width);
     for (double share = 0.03; share < 0.98; share += 0.0607) {
         uint32_t column = (uint32_t)(share * axis->column_count), near = column;
         double x = grid->x + share * grid->width, top, area, error = HUGE_VAL;
@@ -202,13 +196,11 @@ TEST(the_upper_edge_is_what_is_reserved)
         const struct mt_device_report *device = &loaded.report->devices[0];
         const struct mt_address_axis *axis = &device->address->event;
         struct mt_drawing drawing;
-        const struct mt_op *grid;
-        struct scale scale;
 
         assert_true(device->address->reserved_end == capture_true_peak(names[i], "reserved_peak"));
         mt_chart_find("address")->draw(loaded.report, device, &options, &drawing);
-        scale = read_scale(&drawing);
-        grid = drawing_find(&drawing, "map:free");
+        struct scale scale = read_scale(&drawing);
+        const struct mt_op *grid = drawing_find(&drawing, "map:free");
         for (double share = 0.05; share < 1; share += 0.05) {
             double x = grid->x + share * grid->width, top;
             uint32_t column = (uint32_t)(share * axis->column_count);
@@ -259,10 +251,9 @@ static void check_top(const struct mt_drawing *drawing, uint64_t peak)
     struct scale scale = read_scale(drawing);
     const struct mt_op *outline = drawing_find(drawing, "outline");
     char label[80], bytes[MT_UNITS_TEXT];
-    struct mt_box box;
 
     assert_non_null(outline);
-    box = drawing_op_box(outline);
+    struct mt_box box = drawing_op_box(outline);
     if (fabs((scale.base_y - box.y) * scale.bytes_per_pixel - (double)peak) >
         0.5 * scale.bytes_per_pixel)
         fail_msg("the outline ends %f pixels off the peak",
@@ -281,14 +272,13 @@ static void check_shapes(const struct mt_drawing *drawing, const struct mt_block
 
     for (size_t i = 0; i < drawing->op_count; i++) {
         const struct mt_op *op = &drawing->ops[i];
-        struct mt_box box;
 
         if (drawing_is(op, "ring:peak"))
             break; /* the inset follows */
         if (!drawing_is(op, "block"))
             continue;
         shapes++;
-        box = drawing_op_box(op);
+        struct mt_box box = drawing_op_box(op);
         assert_true(fabs(box.y + box.height - scale.base_y) < 0.6);
         assert_non_null(op->title);
         assert_non_null(strstr(op->title, " B"));

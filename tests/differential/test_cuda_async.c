@@ -52,10 +52,9 @@ static void compare_reserved(struct against_driver *run, char *pages)
 static void take(struct against_driver *run, char *next)
 {
     uint64_t id = number(&next), bytes = number(&next), stream = number(&next);
-    struct mt_policy_block *block;
 
     assert_true(id < MAX_IDS);
-    block = &run->blocks[id];
+    struct mt_policy_block *block = &run->blocks[id];
     assert_int_equal(policy_bench_take(&run->bench, bytes, (uint32_t)stream, block), MT_OK);
     run->base = run->base ? run->base : block->addr; /* the driver's first is 0 */
     run->wrong_addresses += block->addr - run->base != 512 * number(&next);

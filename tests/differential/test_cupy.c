@@ -78,7 +78,6 @@ static uint32_t take_recorded(struct mt_heap *heap, uint64_t size, uint64_t addr
     const struct mt_free_set *set = &heap->free_lists[0].free;
     struct mt_free_cursor at = mt_free_set_find(set, size, 0), twin;
     uint64_t best = at.entry ? at.entry->size_bytes : 0;
-    uint32_t id;
 
     if (!at.entry)
         return MT_NO_BLOCK;
@@ -87,7 +86,7 @@ static uint32_t take_recorded(struct mt_heap *heap, uint64_t size, uint64_t addr
     while (at.entry && at.entry->size_bytes == best && at.entry->addr != addr)
         at = mt_free_set_next(set, at);
     assert_true(at.entry && at.entry->size_bytes == best);
-    id = at.entry->block;
+    uint32_t id = at.entry->block;
     mt_heap_take(heap, id);
     return id;
 }
@@ -96,10 +95,9 @@ static void follow(struct mt_heap *heap, size_t i, uint64_t *ties)
 {
     const struct row *row = &rows[i];
     struct mt_event base = {0};
-    uint32_t id;
 
     assert_int_equal(mt_round_up(row->requested, 512), row->rounded);
-    id = take_recorded(heap, row->rounded, row->addr, ties);
+    uint32_t id = take_recorded(heap, row->rounded, row->addr, ties);
     if (id == MT_NO_BLOCK) {
         base.kind = MT_EVENT_SEGMENT_ALLOC;
         base.addr = row->addr;
@@ -158,7 +156,6 @@ TEST(ties_cost_little)
     struct mt_device_model device;
     struct mt_policy *policy;
     char spelling[160];
-    const struct mt_counters *counters;
     uint64_t different = 0, first = 0, largest = 0, peak = 0;
 
     mt_device_init(&device, 0, 0, false);
@@ -167,13 +164,12 @@ TEST(ties_cost_little)
                                                                 sizeof spelling},
                                       &policy, NULL),
                      MT_OK);
-    counters = cupy->counters(policy);
+    const struct mt_counters *counters = cupy->counters(policy);
     for (size_t i = 0; i < ROWS; i++) {
-        uint64_t total, error;
         mt_device_clear(&device);
         step(cupy, policy, i);
-        total = counters->reserved.now;
-        error = total > rows[i].total ? total - rows[i].total : rows[i].total - total;
+        uint64_t total = counters->reserved.now;
+        uint64_t error = total > rows[i].total ? total - rows[i].total : rows[i].total - total;
         assert_int_equal(counters->active.now, rows[i].used);
         different += error > 0;
         first = first || !error ? first : i + 1;

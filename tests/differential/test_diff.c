@@ -98,10 +98,9 @@ TEST(a_run_and_itself)
 
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
         struct pair pair;
-        struct found sites;
 
         read_pair(&pair, captures[i], captures[i], MT_AT_PEAK);
-        sites = look(&pair.diff.sites);
+        struct found sites = look(&pair.diff.sites);
         assert_true(pair.diff.sites.count > 0);
         assert_int_equal(sites.changed + sites.is_new + sites.gone + sites.moved, 0);
         assert_int_equal(look(&pair.diff.roles).changed + look(&pair.diff.phases).changed, 0);
@@ -115,11 +114,10 @@ TEST(a_run_and_itself)
 TEST(other_options)
 {
     struct pair pair;
-    struct found sites;
 
     read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_split64.pickle", MT_AT_PEAK);
     check_closes(&pair);
-    sites = look(&pair.diff.sites);
+    struct found sites = look(&pair.diff.sites);
     assert_int_equal(sites.is_new + sites.gone + sites.moved, 0);
     for (uint32_t i = 0; i < pair.diff.sites.count; i++)
         assert_int_equal(pair.diff.sites.rows[i].a_blocks, pair.diff.sites.rows[i].b_blocks);
@@ -133,11 +131,10 @@ TEST(other_options)
 TEST(another_seed)
 {
     struct pair pair;
-    struct found sites;
 
     read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_seed2.pickle", MT_AT_PEAK);
     check_closes(&pair);
-    sites = look(&pair.diff.sites);
+    struct found sites = look(&pair.diff.sites);
     assert_int_equal(sites.is_new + sites.gone, 0);
     assert_true(sites.moved > 10 && sites.changed >= 10);
     close_pair(&pair);
@@ -147,11 +144,10 @@ TEST(another_seed)
 TEST(native_stacks)
 {
     struct pair pair;
-    struct found sites;
 
     read_pair(&pair, "captures/seq2seq.pickle", "captures/seq2seq_native.pickle", MT_AT_PEAK);
     check_closes(&pair);
-    sites = look(&pair.diff.sites);
+    struct found sites = look(&pair.diff.sites);
     assert_int_equal(sites.is_new + sites.gone + sites.changed, 0);
     close_pair(&pair);
 }
@@ -172,11 +168,10 @@ TEST(a_limit)
 TEST(programs_that_have_little_in_common)
 {
     struct pair pair;
-    struct found sites;
 
     read_pair(&pair, "captures/leak.pickle", "captures/graph.pickle", MT_AT_RESERVED_PEAK);
     check_closes(&pair);
-    sites = look(&pair.diff.sites);
+    struct found sites = look(&pair.diff.sites);
     assert_true(sites.is_new > 0 && sites.gone > 0);
     close_pair(&pair);
 }
@@ -204,12 +199,11 @@ static const struct mt_moved_site *find_moved(const struct mt_moved_sites *moved
  * Only their numbers differ, and no two sites of A have one partner. */
 TEST(sites_of_whole_runs)
 {
-    struct mt_moved_sites moved;
     struct pair pair;
     uint32_t in_train = 0;
 
     read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_seed2.pickle", MT_AT_PEAK);
-    moved = moved_sites(&pair);
+    struct mt_moved_sites moved = moved_sites(&pair);
     assert_true(moved.count > look(&pair.diff.sites).moved);
     for (uint32_t i = 0; i < moved.count; i++) {
         char a[400], b[400];

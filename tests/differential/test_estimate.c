@@ -112,7 +112,6 @@ static void check_modules(struct mt_arena *arena, const struct mt_device_report 
     const struct mt_modules *modules = device->modules;
     const struct mt_module_row *layer = &modules->rows[1];
     struct mt_estimate_table table;
-    struct mt_estimate estimate;
     uint64_t others = 0;
     char text[600];
 
@@ -122,7 +121,7 @@ static void check_modules(struct mt_arena *arena, const struct mt_device_report 
             others += modules->rows[i].bytes;
     (void)snprintf(text, sizeof text, "\"modules\": {\"%s\": 5, \"%s\": 6, \"no such\": 7}",
                    layer->path, layer->label);
-    estimate = read_text(text);
+    struct mt_estimate estimate = read_text(text);
     mt_estimate_by_module(arena, &estimate, device->answer, &table);
     check_sums(&table, &estimate, device->allocated_peak.bytes);
     assert_int_equal(measured_of(&table, layer->path), others);

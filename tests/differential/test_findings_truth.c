@@ -109,12 +109,12 @@ static uint64_t true_slope(const char *name, const char *phase, int64_t step)
 {
     char path[512];
     json_error_t error;
-    json_t *root, *row;
+    json_t *row;
     size_t i;
     int64_t before = 0, after = 0;
 
     snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
-    root = json_load_file(path, 0, &error);
+    json_t *root = json_load_file(path, 0, &error);
     assert_non_null(root);
     json_array_foreach(json_object_get(root, "rows"), i, row)
     {
@@ -349,14 +349,13 @@ static uint64_t capture_truth(const char *path, const char *key)
 {
     char full[512];
     json_error_t error;
-    json_t *root, *rows;
-    uint64_t value;
+    json_t *rows;
 
     snprintf(full, sizeof full, "%s/%s.truth.json", MEMTRACE_FIXTURES, path);
-    root = json_load_file(full, 0, &error);
+    json_t *root = json_load_file(full, 0, &error);
     assert_non_null(root);
     rows = json_object_get(root, "rows");
-    value = (uint64_t)json_integer_value(
+    uint64_t value = (uint64_t)json_integer_value(
         json_object_get(json_array_get(rows, json_array_size(rows) - 1), key));
     json_decref(root);
     assert_true(value > 0);
@@ -382,12 +381,11 @@ static void expect_setting(const char *name, const char *other)
 TEST(settings_save_what_they_saved_in_a_real_run)
 {
     struct mt_report *report = NULL;
-    const struct mt_finding *setting;
 
     expect_setting("gpt_split64", "captures/gpt_expandable");
     expect_setting("gpt_default", "captures/gpt_expandable");
     report = analyze("captures", "gpt_split64");
-    setting = find(report, "allocator-settings");
+    const struct mt_finding *setting = find(report, "allocator-settings");
     assert_int_equal(capture_truth("captures/gpt_default", "reserved_peak"), 8086618112);
     assert_string_equal(setting->evidence[1],
                         "replay with the allocator's defaults: 7.53 GiB reserved");

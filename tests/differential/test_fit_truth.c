@@ -15,10 +15,9 @@ static struct mt_fit_summary summary;
 static json_t *load(const char *name)
 {
     char path[512];
-    json_t *json;
 
     snprintf(path, sizeof path, "%s/captures/%s.json", MEMTRACE_FIXTURES, name);
-    json = json_load_file(path, 0, NULL);
+    json_t *json = json_load_file(path, 0, NULL);
     assert_non_null(json);
     return json;
 }
@@ -46,11 +45,10 @@ static void lies_between(const char *name, const char *options, const json_t *bo
 {
     uint64_t fails = (uint64_t)json_integer_value(json_object_get(bounds, "fails"));
     uint64_t fits = (uint64_t)json_integer_value(json_object_get(bounds, "fits"));
-    const struct mt_fit_result *result;
     char policy[128];
 
     snprintf(policy, sizeof policy, "pytorch:%s", options);
-    result = fit(name, policy);
+    const struct mt_fit_result *result = fit(name, policy);
     if (result->fit_bytes <= fails * MT_MIB || result->fit_bytes > fits * MT_MIB)
         fail_msg("%s under '%s': %llu MiB, but the run failed at %llu and passed at %llu MiB", name,
                  options, (unsigned long long)(result->fit_bytes / MT_MIB),
@@ -88,14 +86,12 @@ TEST(runs_under_a_limit_fit_it)
 
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
         char name[64];
-        json_t *truth;
         uint64_t cap_mib;
-        bool died;
 
         snprintf(name, sizeof name, "%s.truth", captures[i]);
-        truth = load(name);
+        json_t *truth = load(name);
         cap_mib = (uint64_t)json_integer_value(json_object_get(truth, "cap_mib"));
-        died = json_is_string(json_object_get(truth, "oom"));
+        bool died = json_is_string(json_object_get(truth, "oom"));
         json_decref(truth);
         assert_true(cap_mib > 0);
         if (died != (fit(captures[i], "pytorch")->fit_bytes > cap_mib * MT_MIB))

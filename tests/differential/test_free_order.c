@@ -95,12 +95,11 @@ TEST(other_options_follow_the_run)
 {
     const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:64"};
     struct mt_source *source = open_run(3);
-    uint64_t reserved_bytes;
 
     replay(source, &options);
     assert_int_equal(summary.devices[0].free_order, MT_FREE_OLDEST_SEGMENT);
     assert_int_equal(summary.devices[0].address_ties, 0);
-    reserved_bytes = summary.devices[0].counters.reserved.peak;
+    uint64_t reserved_bytes = summary.devices[0].counters.reserved.peak;
     mt_source_close(source);
     source = open_run(3);
     source->header.free_order = MT_FREE_OLDEST_SEGMENT;

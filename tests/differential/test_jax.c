@@ -62,13 +62,12 @@ static void compare(struct against_jax *run, char *next, size_t skipped)
 static void follow(struct against_jax *run, char *line, size_t skipped)
 {
     char *next = line + 1;
-    uint64_t id;
 
     if (line[0] == '=') {
         compare(run, next, skipped);
         return;
     }
-    id = number(&next);
+    uint64_t id = number(&next);
     assert_true(id < REQUESTS);
     if (line[0] == '-') {
         policy_bench_give(&run->bench, &run->blocks[id]);
@@ -100,11 +99,10 @@ static uint64_t whole_arena(const char *options)
 {
     struct mt_policy_block block;
     struct policy_bench bench;
-    uint64_t bytes;
 
     policy_bench_open(&bench, "bfc", options, GPU_BYTES);
     assert_int_equal(policy_bench_take(&bench, 1, 0, &block), MT_OK);
-    bytes = policy_bench_counters(&bench)->reserved.now;
+    uint64_t bytes = policy_bench_counters(&bench)->reserved.now;
     policy_bench_close(&bench);
     return bytes;
 }

@@ -16,12 +16,11 @@ static void say(const char *arguments, unsigned jobs, struct mt_buf *said)
     struct mt_buf command = {0};
     char bytes[4096];
     size_t count;
-    FILE *pipe;
 
     mt_buf_printf(&command, "exec 2>&1; '%s' %s --jobs %u; echo \"exit $?\"", MEMTRACE_PROGRAM,
                   arguments, jobs);
     assert_false(command.failed);
-    pipe = popen(command.data, "r");
+    FILE *pipe = popen(command.data, "r");
     assert_non_null(pipe);
     while ((count = fread(bytes, 1, sizeof bytes, pipe)) > 0)
         mt_buf_add(said, bytes, count);

@@ -39,15 +39,13 @@ static json_t *load_records(void)
     FILE *file = fopen(MEMTRACE_FIXTURES "/captures/lines.memlab.json.zst", "rb");
     char *packed = malloc(TEXT), *text = malloc(TEXT);
     json_error_t error;
-    json_t *root;
-    size_t size;
 
     assert_non_null(file);
     assert_non_null(packed);
     assert_non_null(text);
-    size = ZSTD_decompress(text, TEXT, packed, fread(packed, 1, TEXT, file));
+    size_t size = ZSTD_decompress(text, TEXT, packed, fread(packed, 1, TEXT, file));
     assert_false(ZSTD_isError(size));
-    root = json_loadb(text, size, 0, &error);
+    json_t *root = json_loadb(text, size, 0, &error);
     assert_non_null(root);
     fclose(file);
     free(packed);
@@ -198,10 +196,9 @@ TEST(backward_is_charged_to_the_line_that_waits)
     const struct truth wanted = {.function = "step", .line = 39};
     struct mt_line_table table;
     struct mt_source *source;
-    const struct mt_line_use *line;
 
     open_table(MEMTRACE_FIXTURES "/captures/lines.pickle.zst", &source, &table);
-    line = line_of(source, &table, &wanted);
+    const struct mt_line_use *line = line_of(source, &table, &wanted);
     assert_non_null(line);
     assert_int_equal(line->allocations, 53);
     assert_int_equal(line->allocated_bytes - line->engine_bytes, 4 * 512);

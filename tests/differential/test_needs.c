@@ -32,12 +32,11 @@ static uint64_t fit_need(const char *policy)
     const struct mt_fit_options options = {.policy = policy, .orders = MT_BASE_ORDERS};
     struct mt_fit_summary *summary = calloc(1, sizeof *summary);
     struct mt_error error = {0};
-    uint64_t bytes;
 
     assert_non_null(summary);
     assert_int_equal(mt_source_rewind(source, &error), MT_OK);
     assert_int_equal(mt_fit_run(source, &options, summary, &error), MT_OK);
-    bytes = mt_fit_need_bytes(&summary->devices[0]);
+    uint64_t bytes = mt_fit_need_bytes(&summary->devices[0]);
     mt_fit_release(summary);
     free(summary);
     return bytes;
@@ -46,10 +45,9 @@ static uint64_t fit_need(const char *policy)
 static uint64_t capacity(const char *run, const char *options, const char *key)
 {
     json_t *root = json_load_file(MEMTRACE_FIXTURES "/captures/capacity.json", 0, NULL);
-    uint64_t mib;
 
     assert_non_null(root);
-    mib = (uint64_t)json_integer_value(
+    uint64_t mib = (uint64_t)json_integer_value(
         json_object_get(json_object_get(json_object_get(root, run), options), key));
     json_decref(root);
     assert_true(mib > 0);
@@ -58,10 +56,8 @@ static uint64_t capacity(const char *run, const char *options, const char *key)
 
 static void expect_between_real_runs(const char *name, const char *run)
 {
-    const struct mt_need *need;
-
     open_with_needs(name);
-    need = report->devices[0].need;
+    const struct mt_need *need = report->devices[0].need;
     assert_non_null(need);
     assert_true(need->bytes > capacity(run, "", "fails"));
     assert_true(need->bytes <= capacity(run, "", "fits"));
@@ -80,14 +76,12 @@ TEST(needs_are_those_of_real_runs_and_of_fit)
 TEST(the_first_advice_saves_what_it_saved_in_real_runs)
 {
     const char *run = "gpt --kw {\"steps\":8}", *setting = "expandable_segments:True";
-    const struct mt_finding *first;
-    uint64_t under;
 
     open_with_needs("gpt_default");
-    first = &report->devices[0].findings[0];
+    const struct mt_finding *first = &report->devices[0].findings[0];
     assert_string_equal(first->id, "allocator-settings");
     assert_int_equal(first->saving, MT_SAVING_EXACT);
-    under = report->devices[0].need->bytes - first->saves_bytes;
+    uint64_t under = report->devices[0].need->bytes - first->saves_bytes;
     assert_true(under > capacity(run, setting, "fails"));
     assert_true(under <= capacity(run, setting, "fits"));
     finish();
@@ -158,13 +152,11 @@ static void expect_no_need(const char *name)
 /* A ring buffer begins with more than its entries need, and the whole run needs more than those. */
 TEST(the_end_of_a_run_needs_no_more_than_the_run)
 {
-    uint64_t whole, end;
-
     open_with_needs("gpt_default");
-    whole = report->devices[0].need->bytes;
+    uint64_t whole = report->devices[0].need->bytes;
     finish();
     open_with_needs("gpt_ring");
-    end = report->devices[0].need->bytes;
+    uint64_t end = report->devices[0].need->bytes;
     assert_in_range(end, report->devices[0].allocated_peak.bytes, whole);
     assert_true(end < report->devices[0].start.reserved);
     assert_int_equal(end, fit_need("pytorch"));
@@ -182,10 +174,8 @@ TEST(unknown_needs_are_not_printed)
 
 TEST(a_death_is_the_first_finding)
 {
-    const struct mt_finding *first;
-
     open_with_needs("oom_adam");
-    first = &report->devices[0].findings[0];
+    const struct mt_finding *first = &report->devices[0].findings[0];
     assert_string_equal(first->id, "out-of-memory");
     assert_string_equal(first->severity, "error");
     assert_string_equal(first->advice, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
@@ -196,10 +186,8 @@ TEST(a_death_is_the_first_finding)
 /* A limit of 1,426 MiB avoids it. The real limit may have been as low as 1,394 MiB. */
 TEST(a_failure_that_no_setting_avoids_has_the_missing_bytes)
 {
-    const struct mt_finding *first;
-
     open_with_needs("churn_noctx");
-    first = &report->devices[0].findings[0];
+    const struct mt_finding *first = &report->devices[0].findings[0];
     assert_string_equal(first->id, "out-of-memory");
     assert_int_equal(first->bytes, 32 * MT_MIB);
     assert_memory_equal(first->title, "About 32.0 MiB more", strlen("About 32.0 MiB more"));
@@ -235,11 +223,10 @@ static int64_t gate_growth(void)
     struct mt_gates gates = {0};
     struct mt_error error = {0};
     const struct mt_gate_check check = {.rules = &rules, .report = report, .source = source};
-    int64_t bytes;
 
     assert_int_equal(mt_gate_rules_add(&rules, MT_GATE_GROWTH, "1MiB/step", &error), MT_OK);
     assert_int_equal(mt_gates_check(&check, &gates, &error), MT_OK);
-    bytes = gates.results[0].actual_bytes;
+    int64_t bytes = gates.results[0].actual_bytes;
     mt_gates_release(&gates);
     mt_gate_rules_release(&rules);
     return bytes;
@@ -251,12 +238,11 @@ TEST(growth_is_one_number)
                                         "gpt_split64", "churn_gc",       "gpt_cap", "lengths"};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
-        const struct mt_device_report *device;
         const struct mt_finding *growth;
         struct mt_trend trend;
 
         report = analyze("captures", names[i]);
-        device = &report->devices[0];
+        const struct mt_device_report *device = &report->devices[0];
         growth = find(report, "growth");
         assert_true(device->growth.judged);
         assert_int_equal(gate_growth(), growth ? growth->bytes_per_step : 0);

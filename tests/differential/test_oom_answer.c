@@ -35,13 +35,11 @@ static uint64_t limit_of(const char *name)
 {
     json_error_t error;
     char path[512];
-    json_t *root;
-    uint64_t mib;
 
     snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
-    root = json_load_file(path, 0, &error);
+    json_t *root = json_load_file(path, 0, &error);
     assert_non_null(root);
-    mib = (uint64_t)json_integer_value(json_object_get(root, "cap_mib"));
+    uint64_t mib = (uint64_t)json_integer_value(json_object_get(root, "cap_mib"));
     json_decref(root);
     assert_true(mib > 0);
     return mib * MT_MIB;
@@ -72,11 +70,10 @@ static void expect_way(const struct mt_oom_answer *answer, const struct mt_oom_w
 
 static const struct mt_oom_answer *expect_answer(const char *name, uint64_t own_mib)
 {
-    const struct mt_oom_answer *answer;
     uint64_t limit = limit_of(name);
 
     analyze(name);
-    answer = report->devices[0].oom_answer;
+    const struct mt_oom_answer *answer = report->devices[0].oom_answer;
     assert_non_null(answer);
     assert_in_range(limit, answer->least_limit_bytes, answer->most_limit_bytes);
     assert_true(answer->way_count >= 2);

@@ -46,10 +46,9 @@ static json_t *load_truth(const char *capture)
 {
     json_error_t error;
     char path[512];
-    json_t *truth;
 
     snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, capture);
-    truth = json_load_file(path, 0, &error);
+    json_t *truth = json_load_file(path, 0, &error);
     if (!truth)
         fail_msg("%s: %s", path, error.text);
     return truth;
@@ -81,12 +80,11 @@ static void check_row(const char *capture, const struct capture *loaded, const j
 {
     const struct mt_device_report *device = &loaded->report->devices[0];
     int32_t phase = phase_of(loaded->report, row);
-    const struct mt_phase_use *use;
     int64_t step = json_integer_value(json_object_get(row, "step"));
 
     if (phase == MT_NO_PHASE || loaded->report->phases[phase].end_event < device->first_event)
         return;
-    use = &device->phase_uses[phase];
+    const struct mt_phase_use *use = &device->phase_uses[phase];
     if (loaded->report->phases[phase].step != MT_NO_STEP)
         assert_int_equal(loaded->report->phases[phase].step, step);
     if (use->exit.allocated != value(row, "allocated") ||

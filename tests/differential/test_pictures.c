@@ -39,11 +39,10 @@ static void check_chart(const struct mt_chart *chart, const struct capture *load
                         const struct mt_device_report *device, const char *capture)
 {
     struct mt_drawing drawing;
-    const char *fault;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         chart->draw(loaded->report, device, &sizes[i], &drawing);
-        fault = drawing_fault(&drawing);
+        const char *fault = drawing_fault(&drawing);
         if (fault)
             fail_msg("%s of %s, size %zu: %s", chart->name, capture, i, fault);
         check_svg(&drawing, capture);

@@ -47,15 +47,13 @@ static uint64_t truth(const struct run *run, const char *key)
 
 TEST(pytorch_beside_others)
 {
-    const struct mt_device_report *device;
-    const struct mt_driver_report *driver;
     struct run run;
 
     open_run(&run, "mixed");
     assert_int_equal(run.report->device_count, 1);
     assert_int_equal(run.report->driver_count, 1);
-    device = &run.report->devices[0];
-    driver = &run.report->drivers[0];
+    const struct mt_device_report *device = &run.report->devices[0];
+    const struct mt_driver_report *driver = &run.report->drivers[0];
     assert_false(run.report->is_driver_level);
     assert_true(device->replay.verify.exact);
     assert_null(run.report->pytorch_difference);
@@ -78,12 +76,11 @@ TEST(pytorch_beside_others)
  * a range that began on one thread and ended on another has both ends. */
 TEST(phases_on_threads)
 {
-    const struct mt_device_report *device;
     bool has_session = false;
     struct run run;
 
     open_run(&run, "mixed");
-    device = &run.report->devices[0];
+    const struct mt_device_report *device = &run.report->devices[0];
     for (uint32_t i = 0; i < run.report->phase_count; i++) {
         const struct mt_phase *phase = &run.report->phases[i];
 
@@ -107,13 +104,12 @@ TEST(phases_on_threads)
 
 TEST(a_program_without_a_framework)
 {
-    const struct mt_device_report *device;
     struct run run;
 
     open_run(&run, "driver_only");
     assert_true(run.report->is_driver_level);
     assert_int_equal(run.report->device_count, 1);
-    device = &run.report->devices[0];
+    const struct mt_device_report *device = &run.report->devices[0];
     assert_int_equal(device->allocated_peak.bytes, truth(&run, "peak"));
     assert_int_equal(device->end.allocated, truth(&run, "end"));
     assert_int_equal(run.report->drivers[0].peak.bytes, truth(&run, "peak"));
@@ -144,12 +140,11 @@ TEST(every_way_to_allocate)
 /* Weights and cache have the sizes of the program's storages, and the parts sum to the device. */
 TEST(a_model_that_is_served)
 {
-    const struct mt_device_report *device;
     struct run run;
     uint64_t sum = 0, free_at_the_end;
 
     open_run(&run, "paged_pool");
-    device = &run.report->devices[0];
+    const struct mt_device_report *device = &run.report->devices[0];
     free_at_the_end = truth(&run, "free_at_the_end");
     assert_non_null(device->device_parts);
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
@@ -171,12 +166,11 @@ TEST(a_model_that_is_served)
  * pool is the cache. The peaks are those of PyTorch's counters, to the byte. */
 TEST(the_engine_of_vllm)
 {
-    const struct mt_device_report *device;
     struct run run;
     uint64_t sum = 0;
 
     open_run(&run, "vllm");
-    device = &run.report->devices[0];
+    const struct mt_device_report *device = &run.report->devices[0];
     assert_int_equal(device->allocated_peak.bytes, truth(&run, "allocated_peak"));
     assert_int_equal(device->reserved_peak.bytes, truth(&run, "reserved_peak"));
     assert_non_null(device->device_parts);
@@ -203,13 +197,11 @@ static uint64_t communicator_bytes(const struct mt_driver_report *driver, int32_
  * for a kernel. */
 TEST(two_communicators)
 {
-    const struct mt_driver_report *driver;
     struct run run;
-    uint64_t second;
 
     open_run(&run, "communicators");
-    driver = &run.report->drivers[0];
-    second = truth(&run, "before_second") - truth(&run, "after_second");
+    const struct mt_driver_report *driver = &run.report->drivers[0];
+    uint64_t second = truth(&run, "before_second") - truth(&run, "after_second");
     assert_int_equal(driver->communicator_count, 2);
     assert_in_range(communicator_bytes(driver, 1), second - 2 * MT_MIB, second);
     assert_int_equal(communicator_bytes(driver, 0), communicator_bytes(driver, 1));

@@ -34,12 +34,11 @@ static json_t *truth_of(const char *name, const char *key)
 {
     char path[512];
     json_error_t error;
-    json_t *root, *value;
 
     snprintf(path, sizeof path, "%s/categories/%s.truth.json", MEMTRACE_FIXTURES, name);
-    root = json_load_file(path, 0, &error);
+    json_t *root = json_load_file(path, 0, &error);
     assert_non_null(root);
-    value = json_incref(json_object_get(root, key));
+    json_t *value = json_incref(json_object_get(root, key));
     json_decref(root);
     assert_non_null(value);
     return value;

@@ -171,7 +171,6 @@ static struct followers compare(struct mt_source *source, const struct job *jobs
 {
     struct outcome *alone = calloc(count, sizeof *alone);
     struct outcome *together = calloc(count, sizeof *together);
-    uint64_t readings, events;
     struct followers followers = {0, 0};
 
     assert_non_null(alone);
@@ -179,8 +178,8 @@ static struct followers compare(struct mt_source *source, const struct job *jobs
     run_one_by_one(source, jobs, count, alone);
     assert_true(source->symbols_complete);
     source->symbols_complete = two_threads;
-    readings = source->readings;
-    events = run_together(source, jobs, count, together);
+    uint64_t readings = source->readings;
+    uint64_t events = run_together(source, jobs, count, together);
     source->symbols_complete = true;
     assert_int_equal(source->readings, readings + 1);
     assert_int_equal(events, alone[0].seen.events);
@@ -376,14 +375,14 @@ TEST(random_programs_side_by_side_are_one_by_one)
     for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
         struct dice dice = {seed};
         struct memory_source source;
-        struct followers followers;
 
         printf("seed %u\n", (unsigned)seed);
         fflush(stdout);
         memory_source_init(&source, events, make_program(&dice, events), 16);
         memory_source_heap(&source, "pytorch");
         source.source.header.has_free_requested = true;
-        followers = compare(&source.source, jobs, make_jobs(&dice, jobs), seed % 2 == 1);
+        struct followers followers =
+            compare(&source.source, jobs, make_jobs(&dice, jobs), seed % 2 == 1);
         first += followers.first;
         last += followers.last;
         memory_source_release(&source);
@@ -405,11 +404,10 @@ static size_t followers_after_refusal(uint64_t last_mib)
         event(MT_EVENT_ALLOC, 0, 40 * MT_MIB, 0), event(MT_EVENT_FREE_COMPLETED, 0, 40 * MT_MIB, 0),
         event(MT_EVENT_ALLOC, 1, 60 * MT_MIB, 0), event(MT_EVENT_ALLOC, 2, last_mib * MT_MIB, 0)};
     struct memory_source source;
-    struct followers followers;
 
     memory_source_init(&source, events, MT_ARRAY_LEN(events), 2);
     memory_source_heap(&source, "pytorch");
-    followers = compare(&source.source, jobs, MT_ARRAY_LEN(jobs), false);
+    struct followers followers = compare(&source.source, jobs, MT_ARRAY_LEN(jobs), false);
     memory_source_release(&source);
     assert_int_equal(followers.first, 3);
     return followers.last;

@@ -59,12 +59,10 @@ struct reader {
 static void check_event(struct reader *reader, const char *path, const struct mt_source *source,
                         const struct mt_event *event, struct mt_buf *spelled)
 {
-    bool unsized;
-
     if (getline(&reader->line, &reader->capacity, reader->script) < 0)
         fail_msg("%s: more than %lu events", path, reader->number);
     reader->number++;
-    unsized = strstr(reader->line, "\t?\t") != NULL;
+    bool unsized = strstr(reader->line, "\t?\t") != NULL;
     spell(source, event, unsized, spelled);
     if (strcmp(spelled->data, reader->line) != 0)
         fail_msg("%s: event %lu\n is     %s wanted %s", path, reader->number, spelled->data,

@@ -106,22 +106,21 @@ static uint64_t exact_before(const char *title, const char *words)
 static void check_levels(const char *name, const struct mt_drawing *drawing)
 {
     char path[600], words[60];
-    json_t *truth, *row, *next;
+    json_t *row;
     size_t i, checked = 0;
 
     snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
-    truth = json_load_file(path, 0, NULL);
+    json_t *truth = json_load_file(path, 0, NULL);
     assert_non_null(truth);
     json_array_foreach(json_object_get(truth, "rows"), i, row)
     {
         json_int_t step = json_integer_value(json_object_get(row, "step"));
-        size_t op;
 
-        next = json_array_get(json_object_get(truth, "rows"), i + 1);
+        json_t *next = json_array_get(json_object_get(truth, "rows"), i + 1);
         if (step < 0 || !next || json_integer_value(json_object_get(next, "step")) == step)
             continue;
         snprintf(words, sizeof words, "step %lld:", (long long)step);
-        for (op = 0; op < drawing->op_count; op++) {
+        for (size_t op = 0; op < drawing->op_count; op++) {
             if (!drawing_is(&drawing->ops[op], "column") ||
                 strncmp(drawing->ops[op].title, words, strlen(words)) != 0)
                 continue;

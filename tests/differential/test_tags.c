@@ -21,13 +21,12 @@ static void analyze(const char *name)
 {
     char path[512];
     const struct mt_analyze_options options = {.path = path};
-    struct capture capture;
 
     snprintf(path, sizeof path, "%s/tags/%s.truth.json", MEMTRACE_FIXTURES, name);
     truth = json_load_file(path, 0, NULL);
     assert_non_null(truth);
     snprintf(path, sizeof path, "%s/tags/%s.pickle.zst", MEMTRACE_FIXTURES, name);
-    capture = capture_analyze(path, &options);
+    struct capture capture = capture_analyze(path, &options);
     source = capture.source;
     report = capture.report;
 }
@@ -85,12 +84,9 @@ TEST(bytes_by_tag_are_those_of_the_program)
  * long. */
 TEST(a_tag_wins_over_what_is_inferred)
 {
-    const uint64_t *roles;
-    uint64_t copied;
-
     analyze("words_2_15");
-    roles = report->devices[0].peak_role_bytes;
-    copied = tag_of("fp32 copy")->bytes;
+    const uint64_t *roles = report->devices[0].peak_role_bytes;
+    uint64_t copied = tag_of("fp32 copy")->bytes;
     assert_int_equal(roles[MT_ROLE_PARAMETERS], tag_of("all weights")->bytes + copied);
     assert_int_equal(roles[MT_ROLE_KV_CACHE], 0);
     finish();
@@ -201,12 +197,10 @@ static struct pinned read_pinned(void)
 /* The host has its own heaps, beside the device's, and is not included in their numbers. */
 TEST(host_memory_is_a_heap)
 {
-    struct pinned pinned;
-
     analyze("words_2_15");
     assert_int_equal(report->driver_count, 1);
     assert_false(report->drivers[0].has_calls);
-    pinned = read_pinned();
+    struct pinned pinned = read_pinned();
     assert_int_equal(pinned.used, json_integer_value(json_object_get(truth, "pinned_bytes")));
     assert_int_equal(pinned.taken, (5 * MT_MIB) + 512); /* 3 MiB are cached as 4 */
     assert_int_equal(pinned.taken_most, pinned.taken);

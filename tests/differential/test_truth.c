@@ -104,7 +104,6 @@ static enum mt_status keep(void *context, const struct mt_event *event,
                            const struct mt_replay_view *view)
 {
     struct history *history = context;
-    struct state *state;
 
     if (!mt_event_is_memory(event) || (event->flags & MT_EVENT_INITIAL))
         return MT_OK;
@@ -119,7 +118,7 @@ static enum mt_status keep(void *context, const struct mt_event *event,
         history->states = realloc(history->states, history->capacity * sizeof *history->states);
         assert_non_null(history->states);
     }
-    state = &history->states[history->count++];
+    struct state *state = &history->states[history->count++];
     state->t_us = event->t_ns / 1000;
     read_counters(view->counters, state->values);
     return MT_OK;
@@ -163,10 +162,9 @@ static json_t *load_truth_of(const char *folder, const char *capture)
 {
     json_error_t error;
     char path[512];
-    json_t *truth;
 
     snprintf(path, sizeof path, "%s/%s/%s.truth.json", MEMTRACE_FIXTURES, folder, capture);
-    truth = json_load_file(path, 0, &error);
+    json_t *truth = json_load_file(path, 0, &error);
     if (!truth)
         fail_msg("%s: %s", path, error.text);
     return truth;
@@ -391,9 +389,8 @@ TEST(where_addresses_decide_blind_replay_is_close)
     for (size_t i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
         const char *capture = decided_by_addresses[i].capture;
         uint64_t real = final_reserved_peak(capture);
-        int64_t off;
         replay(capture, &options, NULL, &summary);
-        off = (int64_t)summary.devices[0].counters.reserved.peak - (int64_t)real;
+        int64_t off = (int64_t)summary.devices[0].counters.reserved.peak - (int64_t)real;
         if (llabs(off) > decided_by_addresses[i].at_most_mib << 20)
             fail_msg("%s: peak off by %lld bytes", capture, (long long)off);
         assert_true(summary.devices[0].address_ties > 0);

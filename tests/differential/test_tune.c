@@ -34,13 +34,13 @@ static struct mt_source *tune(const char *name, uint64_t limit_bytes, bool fits)
 static uint64_t measured_peak(const char *truth)
 {
     char path[512];
-    json_t *root, *rows, *row;
+    json_t *rows, *row;
     json_error_t error;
     uint64_t peak = 0;
     size_t i;
 
     snprintf(path, sizeof path, "%s/%s.truth.json", MEMTRACE_FIXTURES, truth);
-    root = json_load_file(path, 0, &error);
+    json_t *root = json_load_file(path, 0, &error);
     assert_non_null(root);
     rows = json_object_get(root, "rows");
     json_array_foreach(rows, i, row)

@@ -19,13 +19,12 @@ static void analyze(const char *folder, const char *name)
 {
     char path[512];
     const struct mt_analyze_options options = {.path = path};
-    struct capture capture;
 
     snprintf(path, sizeof path, "%s/%s/%s.truth.json", MEMTRACE_FIXTURES, folder, name);
     truth = json_load_file(path, 0, NULL);
     assert_non_null(truth);
     snprintf(path, sizeof path, "%s/%s/%s.pickle.zst", MEMTRACE_FIXTURES, folder, name);
-    capture = capture_analyze(path, &options);
+    struct capture capture = capture_analyze(path, &options);
     source = capture.source;
     report = capture.report;
     assert_int_equal(report->device_count, 1);
@@ -45,10 +44,8 @@ static uint64_t counter(const char *name)
 
 static void expect_version(const char *name, const char *not_used)
 {
-    const struct mt_device_report *device;
-
     analyze("versions", name);
-    device = &report->devices[0];
+    const struct mt_device_report *device = &report->devices[0];
     assert_int_equal(device->allocated_peak.bytes, counter("allocated_bytes.all.peak"));
     assert_int_equal(device->reserved_peak.bytes, counter("reserved_bytes.all.peak"));
     assert_int_equal(device->requested_peak.bytes, counter("requested_bytes.all.peak"));
@@ -104,14 +101,11 @@ static uint64_t lacks(const char *kind)
 
 static void expect_skipped(const char *kind, uint64_t least)
 {
-    const struct mt_device_report *device;
-    uint64_t missing;
-
     analyze("skipped", kind);
-    device = &report->devices[0];
+    const struct mt_device_report *device = &report->devices[0];
     assert_false(device->complete);
     assert_false(mt_replay_matches_recording(&device->replay.verify));
-    missing = lacks(kind);
+    uint64_t missing = lacks(kind);
     assert_true(missing >= least);
     assert_true(missing <= counter("allocation.all.allocated"));
     finish();

@@ -45,10 +45,9 @@ static void draw(const struct mt_chart *chart, const struct mt_report *report,
     const struct mt_chart_options options = {
         .width = narrow ? 830 : 0, .event_axis = narrow, .reversed = narrow, .weigh = view->weigh};
     struct mt_buf svg = {0};
-    const char *fault;
 
     chart->draw(report, device, &options, drawing);
-    fault = drawing_fault(drawing);
+    const char *fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s of %s%s: %s", chart->name, capture, narrow ? ", narrow" : "", fault);
     mt_svg_write(drawing, MT_THEME_AUTO, &svg);

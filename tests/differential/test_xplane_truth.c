@@ -11,11 +11,10 @@ static uint64_t stat_of(const char *name, const char *key)
 {
     json_error_t error;
     json_t *stats = json_load_file(capture_path("xplane", name, ".stats.json"), 0, &error);
-    uint64_t value;
 
     assert_non_null(stats);
     assert_true(json_is_integer(json_object_get(stats, key)));
-    value = (uint64_t)json_integer_value(json_object_get(stats, key));
+    uint64_t value = (uint64_t)json_integer_value(json_object_get(stats, key));
     json_decref(stats);
     return value;
 }

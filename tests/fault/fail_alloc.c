@@ -90,7 +90,6 @@ static int open_sites(const char *path)
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *sites;
     void *frames[DEPTH];
 
     (void)backtrace(frames, DEPTH); /* the first call loads a library */
@@ -103,7 +102,7 @@ __attribute__((constructor)) static void start(void)
     thread_name = shim_setting("THREAD");
     if (caller_library)
         (void)dl_iterate_phdr(note_caller_library, (void *)(uintptr_t)caller_library);
-    sites = shim_setting("SITES");
+    const char *sites = shim_setting("SITES");
     if (sites)
         sites_fd = open_sites(sites);
     shim.ready = true;
@@ -150,11 +149,10 @@ static void write_site(unsigned long number, void *const *frames, int count)
 {
     uint64_t site = UINT64_C(1469598103934665603);
     char line[64];
-    int length;
 
     for (int i = 0; i < count && i < SITE_DEPTH; i++)
         site = (site ^ (uintptr_t)frames[i]) * UINT64_C(1099511628211);
-    length = snprintf(line, sizeof line, "%lu %016llx\n", number, (unsigned long long)site);
+    int length = snprintf(line, sizeof line, "%lu %016llx\n", number, (unsigned long long)site);
     (void)!write(sites_fd, line, (size_t)length);
 }
 
@@ -163,9 +161,7 @@ __attribute__((noinline)) static bool must_fail(void *caller)
 {
     enum { OWN_FRAMES = 2 }; /* must_fail and malloc */
     void *frames[DEPTH];
-    unsigned long number;
     int count = 0;
-    bool fails;
 
     if (caller_library && !is_asked_for_there(caller))
         return false;
@@ -177,10 +173,10 @@ __attribute__((noinline)) static bool must_fail(void *caller)
     if ((library && !is_in(library, frames + OWN_FRAMES, count - OWN_FRAMES)) ||
         (no_library && is_in(no_library, frames + OWN_FRAMES, count - OWN_FRAMES)))
         return false;
-    number = shim_count();
+    unsigned long number = shim_count();
     if (sites_fd >= 0)
         write_site(number, frames + OWN_FRAMES, count - OWN_FRAMES);
-    fails = shim_is_chosen(number);
+    bool fails = shim_is_chosen(number);
     if (fails && number == shim.fails_at) {
         shim_log("failed", number);
         if (prints_stack)

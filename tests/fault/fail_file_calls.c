@@ -59,12 +59,10 @@ static bool is_chosen(unsigned long at)
 
 static bool must_fail(const char *name, const char *path, const void *caller)
 {
-    unsigned long at;
-
     if (!shim.ready || (call_name && strcmp(call_name, name) != 0) ||
         (path_part && !strstr(path, path_part)) || (only_own && object_of(caller) != executable))
         return false;
-    at = shim_count();
+    unsigned long at = shim_count();
     if (at == shim.fails_at || !shim.fails_at)
         shim_log(name, at);
     if (!is_chosen(at))
@@ -76,13 +74,12 @@ static bool must_fail(const char *name, const char *path, const void *caller)
 static bool fd_fails(const char *name, int fd, const void *caller)
 {
     char link[64], path[4096];
-    ssize_t length;
     int saved = errno;
 
     if (!shim.ready)
         return false;
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    length = readlink(link, path, sizeof path - 1);
+    ssize_t length = readlink(link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
     errno = saved;
     return must_fail(name, path, caller);
@@ -185,10 +182,9 @@ static int open_in(int folder, const char *path, int flags, va_list more, const 
 int openat(int folder, const char *path, int flags, ...)
 {
     va_list more;
-    int fd;
 
     va_start(more, flags);
-    fd = open_in(folder, path, flags, more, CALLER);
+    int fd = open_in(folder, path, flags, more, CALLER);
     va_end(more);
     return fd;
 }
@@ -196,10 +192,9 @@ int openat(int folder, const char *path, int flags, ...)
 int open(const char *path, int flags, ...)
 {
     va_list more;
-    int fd;
 
     va_start(more, flags);
-    fd = open_in(AT_FDCWD, path, flags, more, CALLER);
+    int fd = open_in(AT_FDCWD, path, flags, more, CALLER);
     va_end(more);
     return fd;
 }

@@ -36,11 +36,9 @@ size_t stop_failing(void)
 
 static bool fails(void)
 {
-    size_t at;
-
     if (!armed)
         return false;
-    at = atomic_fetch_add(&number, 1) + 1;
+    size_t at = atomic_fetch_add(&number, 1) + 1;
     if (!fails_at || (all_from_there ? at < fails_at : at != fails_at))
         return false;
     errno = ENOMEM;

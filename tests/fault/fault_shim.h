@@ -50,12 +50,10 @@ static bool shim_is_this_program(void)
 /* Reads the settings; false if this process is not meant. The caller sets `ready` when it is. */
 static bool shim_start(const char *prefix)
 {
-    const char *number;
-
     shim.prefix = prefix;
     if (!shim_is_this_program())
         return false;
-    number = shim_setting("");
+    const char *number = shim_setting("");
     shim.fails_at = number ? strtoul(number, NULL, 10) : 0;
     shim.from_there_on = shim_setting("FROM") != NULL;
     shim.log_path = shim_setting("LOG");

@@ -82,11 +82,10 @@ static uint64_t events_in(FILE *file)
 static void write_with(size_t n, bool from_there_on, size_t *total)
 {
     FILE *file = tmpfile();
-    enum mt_status status;
 
     assert_non_null(file);
     fail_allocation(n, from_there_on);
-    status = write_trace(file);
+    enum mt_status status = write_trace(file);
     *total = stop_failing();
     if (n && status != MT_OK)
         assert_int_equal(status, MT_ERR_MEMORY);

@@ -59,12 +59,11 @@ TEST(every_allocation_fails_once)
 {
     struct mt_buf profile = {0};
     uint64_t whole, count = 0;
-    size_t allocations;
 
     make(&profile);
     fail_allocation(0, false);
     whole = read_profile(&profile);
-    allocations = stop_failing();
+    size_t allocations = stop_failing();
     assert_true(whole > EVENTS && allocations > 20);
     for (size_t n = 1; n <= allocations; n++) {
         for (int rest = 0; rest < 2; rest++) {

@@ -58,11 +58,10 @@ TEST(heights_are_bytes)
 {
     struct drawn drawn = {0};
     const struct mt_op *top, *low = NULL, *ring, *bar;
-    const struct mt_job_device *device;
 
     chart_hand_over(&drawn.set, "GPU-8f2c", 3, 80 * MT_GIB);
     draw(&drawn);
-    device = &drawn.report->devices[0];
+    const struct mt_job_device *device = &drawn.report->devices[0];
     top = drawing_find(&drawn.drawing, "layer"); /* the top layer is drawn first */
     for (size_t i = 0; i < drawn.drawing.op_count; i++)
         if (drawing_is(&drawn.drawing.ops[i], "layer"))

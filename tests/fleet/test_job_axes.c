@@ -7,11 +7,10 @@
 TEST(one_axis_of_replicas_has_an_outlier)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
-    struct made made;
 
     job.leaking_rank = 3;
     job.has_mesh = job.has_hashes = false;
-    made = make(&job);
+    struct made made = make(&job);
     assert_int_equal(made.report->axes_source, MT_AXES_NONE);
     assert_int_equal(made.report->outlier_count, 1);
     assert_int_equal(rank_of(made.report, made.report->outliers[0].row), 3);
@@ -21,12 +20,11 @@ TEST(one_axis_of_replicas_has_an_outlier)
 TEST(axes_come_from_process_groups)
 {
     struct simulated_job job = simulated_job_new(8, 16, 8);
-    struct made made;
 
     job.has_mesh = false;
     job.has_groups = true;
     job.missing[job.missing_count++] = 9;
-    made = make(&job);
+    struct made made = make(&job);
     assert_int_equal(made.report->axes_source, MT_AXES_GROUPS);
     assert_int_equal(made.report->axis_count, 3);
     assert_axis(made.report, 0, "pp", 8, 128);
@@ -68,12 +66,11 @@ TEST(groups_of_one_shape_count_once)
 TEST(axes_are_found_where_nobody_names_them)
 {
     struct simulated_job job = simulated_job_new(4, 8, 2);
-    struct made made;
 
     job.has_mesh = false;
     job.missing[job.missing_count++] = 0;
     job.missing[job.missing_count++] = 40;
-    made = make(&job);
+    struct made made = make(&job);
     assert_int_equal(made.report->axes_source, MT_AXES_FOUND);
     assert_int_equal(made.report->axis_count, 2);
     assert_axis(made.report, 0, "stage", 4, 16);
@@ -202,11 +199,10 @@ TEST(axes_overlap_if_ranks_are_missing)
 TEST(shares_of_overlapping_axes_exceed_the_whole)
 {
     struct simulated_job job = simulated_job_new(2, 4, 1);
-    struct made made;
 
     for (int32_t rank = 1; rank < 4; rank++)
         job.missing[job.missing_count++] = rank;
-    made = make(&job);
+    struct made made = make(&job);
     assert_true(made.report->axes_overlap);
     assert_true((uint64_t)made.report->axes[0].explained_ppm + made.report->axes[1].explained_ppm >
                 1000000);

@@ -96,13 +96,12 @@ TEST(a_rank_with_two_devices_dies_once)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
-    struct mt_rank_record second;
 
     job.dying_rank = 2;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
     made.set->records[2].trace_sha256 = "ab";
     made.set->records[2].identity.host = "";
-    second = made.set->records[2];
+    struct mt_rank_record second = made.set->records[2];
     second.device = 1;
     second.death_t_ns++;
     mt_rank_set_add(made.set, &second);

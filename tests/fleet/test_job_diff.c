@@ -334,10 +334,9 @@ TEST(random_pairs_close_and_turn)
         struct simulated_job b =
             roll(&dice, dice_below(&dice, 5) ? stages : stages + 1, equal ? one : other, shards);
         struct pair pair;
-        struct mt_job_diff *turned;
 
         make_pair(&pair, &a, &b);
-        turned = diff_of(pair.b.report, pair.a.report);
+        struct mt_job_diff *turned = diff_of(pair.b.report, pair.a.report);
         check(pair.diff);
         check_negated(pair.diff, turned);
         matches[pair.diff->match]++;
@@ -370,12 +369,11 @@ TEST(a_heavier_stage_is_found)
 {
     struct simulated_job a = simulated_job_new(4, 2, 2), b = a;
     struct pair pair;
-    const struct mt_job_diff *diff;
 
     b.heavy_stage = 2;
     b.moved_lines = 10;
     make_pair(&pair, &a, &b);
-    diff = pair.diff;
+    const struct mt_job_diff *diff = pair.diff;
     assert_int_equal(diff->match, MT_MATCH_RANKS);
     assert_int_equal(diff->compared_count, 16);
     assert_int_equal(diff->lines[0].change.max_bytes, SIMULATED_MORE);

@@ -178,7 +178,7 @@ TEST(no_data_is_not_zero)
 TEST(a_death_is_at_its_step)
 {
     struct simulated_job job = job_of(3);
-    const struct mt_op *op, *lane;
+    const struct mt_op *lane;
     struct mt_drawing drawing;
     struct made made;
 
@@ -188,7 +188,7 @@ TEST(a_death_is_at_its_step)
     made.set.records[29].last_step = 12;
     report_on(&made);
     draw(made.report, "steps", &usual, &drawing);
-    op = nth(&drawing, "death", 0);
+    const struct mt_op *op = nth(&drawing, "death", 0);
     lane = nth(&drawing, "lane", 29);
     assert_int_equal(op->cell_count, 1);
     check_near(op->x + op->cells[0].x, lane->x + floor(12 * lane->width / (double)SIMULATED_STEPS));

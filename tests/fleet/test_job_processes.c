@@ -119,7 +119,6 @@ TEST(processes_that_share_a_device_are_added_up)
 {
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
-    const struct mt_job_device *device;
 
     add_tenant(made.set, "serve", 0, 512, 0, 200);
     add_tenant(made.set, "train", 0, 512, 300, 400);
@@ -128,7 +127,7 @@ TEST(processes_that_share_a_device_are_added_up)
     report_of_set(&made, &options);
     assert_int_equal(made.report->row_count, 1);
     assert_int_equal(made.report->device_count, 1);
-    device = &made.report->devices[0];
+    const struct mt_job_device *device = &made.report->devices[0];
     assert_int_equal(device->tenant_count, 2);
     assert_int_equal(device->peak_bytes, 50 * MT_GIB);
     assert_true(device->total_bytes == 141 * MT_GIB);
@@ -156,13 +155,11 @@ TEST(a_process_holds_unused_memory_while_another_is_refused)
     struct mt_record_level levels[] = {{0, 40 * MT_GIB}};
     struct mt_job_options options = {.job = "train"};
     struct made made = made_new();
-    const struct mt_job_device *device;
-    struct mt_rank_record *server, *trainer;
 
     add_tenant(made.set, "serve", 0, 512, 0, 200);
     add_tenant(made.set, "train", 0, 512, 0, 512);
-    server = &made.set->records[0];
-    trainer = &made.set->records[1];
+    struct mt_rank_record *server = &made.set->records[0];
+    struct mt_rank_record *trainer = &made.set->records[1];
     for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++)
         trainer->columns[i].allocated_bytes = i == 300 ? 4 * MT_GIB : 39 * MT_GIB;
     server->levels = trainer->levels = levels;
@@ -171,7 +168,7 @@ TEST(a_process_holds_unused_memory_while_another_is_refused)
     server->death_t_ns = UINT64_C(300500000000);
     server->death_wanted_bytes = 36 * MT_GIB;
     report_of_set(&made, &options);
-    device = &made.report->devices[0];
+    const struct mt_job_device *device = &made.report->devices[0];
     assert_true(device->is_exact);
     assert_string_equal(device->refused->record->trace_name, "serve");
     assert_string_equal(device->tenants[1].record->trace_name, "train");
@@ -292,10 +289,9 @@ TEST(an_earlier_run_of_a_rank_is_a_duplicate)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
-    struct mt_rank_record earlier;
 
     assert_true(simulated_job_add(&job, 0, 1, made.set));
-    earlier = made.set->records[2];
+    struct mt_rank_record earlier = made.set->records[2];
     earlier.begin_t_ns -= UINT64_C(90) * 1000000000;
     earlier.end_t_ns = made.set->records[2].begin_t_ns;
     earlier.reserved_peak.bytes += MT_GIB;

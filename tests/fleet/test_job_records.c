@@ -8,17 +8,15 @@ TEST(a_leak_below_the_peak_is_an_outlier)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
     struct made made = made_new();
-    const struct mt_job_outlier *outlier;
-    struct mt_rank_record *leaking;
     static const char site[] = "remember train.py:99";
 
     assert_true(simulated_job_add(&job, 0, 1, made.set));
-    leaking = &made.set->records[3];
+    struct mt_rank_record *leaking = &made.set->records[3];
     leaking->growth_bytes_per_step = 48 * MT_MIB;
     leaking->growth_site = mt_rank_set_path(made.set, MT_NO_PATH, site, strlen(site));
     report_of_set(&made, &usual);
     assert_int_equal(made.report->outlier_count, 1);
-    outlier = outlier_of(made.report, 3);
+    const struct mt_job_outlier *outlier = outlier_of(made.report, 3);
     assert_int_equal(outlier->metric, MT_JOB_GROWTH);
     assert_int_equal(outlier->cause, MT_OUTLIER_GROWTH);
     assert_true(outlier->bytes == SIMULATED_STEPS * 48 * MT_MIB);
@@ -104,11 +102,10 @@ TEST(a_rank_that_died_on_a_device_did_not_follow)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
-    struct mt_rank_record *records;
 
     job.dying_rank = 1;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
-    records = made.set->records;
+    struct mt_rank_record *records = made.set->records;
     records[2].has_death = true;
     records[2].outcome = MT_OUTCOME_OOM;
     records[2].death_t_ns = records[1].death_t_ns + 1;
@@ -268,7 +265,6 @@ TEST(sums_of_a_shared_device_are_exact)
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct mt_record_level levels[TENANTS][CHANGES];
         struct made made = made_new();
-        const struct mt_job_device *device;
         uint64_t dice = seed, ends[TENANTS], highest = 0;
 
         for (uint32_t i = 0; i < TENANTS; i++)
@@ -277,7 +273,7 @@ TEST(sums_of_a_shared_device_are_exact)
             ends[i] = made.set->records[i].end_t_ns;
         report_of_set(&made, &usual);
         assert_int_equal(made.report->device_count, 1);
-        device = &made.report->devices[0];
+        const struct mt_job_device *device = &made.report->devices[0];
         assert_true(device->is_exact);
         if (device->peak_bytes != slow_peak(levels, ends))
             fail_msg("seed %llu: %llu", (unsigned long long)seed,

@@ -201,11 +201,10 @@ static struct made make_broken(enum mt_outcome outcome, bool is_complete)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
     struct made made = made_new();
-    struct mt_rank_record *broken;
 
     job.has_mesh = false;
     assert_true(simulated_job_add(&job, 0, 1, made.set));
-    broken = &made.set->records[2];
+    struct mt_rank_record *broken = &made.set->records[2];
     broken->outcome = outcome;
     broken->has_death = outcome == MT_OUTCOME_OOM;
     broken->is_complete = is_complete;
@@ -258,10 +257,9 @@ TEST(steps_are_stages_only_if_they_repeat)
 TEST(steps_stand_side_by_side)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
-    struct made made;
 
     job.leaking_rank = 5;
-    made = make(&job);
+    struct made made = make(&job);
     assert_int_equal(made.report->step_count, SIMULATED_STEPS);
     assert_int_equal(made.report->step_width, 1);
     for (uint32_t i = 0; i < SIMULATED_STEPS; i++) {
@@ -294,13 +292,11 @@ TEST(steps_of_any_number_do_no_harm)
 TEST(call_paths_are_summed_over_ranks)
 {
     struct simulated_job job = simulated_job_new(1, 8, 1);
-    const struct mt_job_path *first;
-    struct made made;
     bool found = false;
 
     job.logging_rank = 4;
-    made = make(&job);
-    first = &made.report->paths[0];
+    struct made made = make(&job);
+    const struct mt_job_path *first = &made.report->paths[0];
     assert_string_equal(mt_job_site(made.report, first->path), "build model.py:20");
     assert_true(first->sum_bytes == (unsigned __int128)8 * 12 * MT_GIB);
     assert_int_equal(first->row_count, 8);
@@ -405,10 +401,8 @@ TEST(replicas_that_vary_have_no_outlier_nearby)
     uint64_t peaks[] = {20000, 20100, 20200, 20300, 20400, 20750, 20250, 20150};
 
     for (int is_far = 0; is_far < 2; is_far++) {
-        struct made made;
-
         peaks[5] = is_far ? 21100 : 20750; /* the median is 20,200, the median distance 100 */
-        made = make_replicas(peaks, MT_ARRAY_LEN(peaks));
+        struct made made = make_replicas(peaks, MT_ARRAY_LEN(peaks));
         assert_int_equal(made.report->outlier_count, is_far);
         release(&made);
     }
@@ -418,10 +412,9 @@ TEST(replicas_that_vary_have_no_outlier_nearby)
 TEST(an_incomplete_trace_makes_the_need_a_lower_bound)
 {
     struct simulated_job job = simulated_job_new(1, 4, 1);
-    struct made made;
 
     job.cut[job.cut_count++] = 1;
-    made = make(&job);
+    struct made made = make(&job);
     assert_false(made.report->needed_is_exact);
     release(&made);
 }

@@ -226,9 +226,8 @@ TEST(a_caller_may_be_in_balance_where_its_callees_are_not)
         struct mt_record_leaf leaves[4];
         struct mt_rank_record record = record_of(rank, leaves);
         const char *inner = rank ? "odd a.py:3" : "even a.py:2";
-        uint32_t path;
 
-        path = mt_rank_set_path(&made.set, MT_NO_PATH, "main a.py:1", 11);
+        uint32_t path = mt_rank_set_path(&made.set, MT_NO_PATH, "main a.py:1", 11);
         path = mt_rank_set_path(&made.set, path, inner, strlen(inner));
         add_leaf(&record, path, MT_ROLE_OTHER, MT_GIB);
         mt_rank_set_add(&made.set, &record);

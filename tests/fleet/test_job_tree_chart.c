@@ -14,10 +14,9 @@ TEST(marks_are_bounded_at_every_number_of_ranks)
 
     for (size_t i = 0; i < MT_ARRAY_LEN(ranks); i++) {
         struct mt_rank_set set = {0};
-        struct mt_job_report *report;
 
         chart_job(&set, ranks[i]);
-        report = report_of(&set);
+        struct mt_job_report *report = report_of(&set);
         for (int k = 0; k < CHART_SIZES; k++) {
             struct mt_drawing drawing;
 
@@ -47,17 +46,16 @@ static const struct mt_op *cell_of(const struct mt_drawing *drawing, const char 
 TEST(cells_are_as_wide_as_their_bytes)
 {
     struct mt_rank_set set = {0};
-    struct mt_job_report *report;
     struct mt_drawing drawing;
-    const struct mt_op *root, *adam, *embed;
+    const struct mt_op *adam, *embed;
     double mean = 0, row = 0;
 
     chart_job(&set, 1024);
-    report = report_of(&set);
+    struct mt_job_report *report = report_of(&set);
     draw_chart(report, "tree", &usual, &drawing);
     for (uint32_t r = 0; r < 1024; r++)
         mean += (double)report->rows[r].record->allocated_peak.bytes / 1024;
-    root = cell_of(&drawing, "allocated peaks");
+    const struct mt_op *root = cell_of(&drawing, "allocated peaks");
     adam = cell_of(&drawing, "step adam.py:310");
     embed = cell_of(&drawing, "embed embed.py:7");
     /* Cells end a pixel early. */
@@ -79,12 +77,11 @@ TEST(cells_are_as_wide_as_their_bytes)
 TEST(colors_and_titles_say_how_ranks_differ)
 {
     struct mt_rank_set set = {0};
-    struct mt_job_report *report;
     struct mt_drawing drawing;
     const struct mt_op *embed;
 
     chart_job(&set, 1024);
-    report = report_of(&set);
+    struct mt_job_report *report = report_of(&set);
     draw_chart(report, "tree", &usual, &drawing);
     embed = cell_of(&drawing, "embed embed.py:7");
     assert_int_equal(embed->paint.fill, MT_COLOR_CHANGE_0 + 8 + 7); /* 300% */
@@ -199,11 +196,10 @@ TEST(nothing_is_said_to_be_nothing)
 {
     struct mt_rank_set set = {0};
     struct mt_rank_record record = chart_record(0, NULL);
-    struct mt_job_report *report;
     struct mt_drawing drawing;
 
     mt_rank_set_add(&set, &record);
-    report = report_of(&set);
+    struct mt_job_report *report = report_of(&set);
     assert_false(chart_named("tree")->called_for(report));
     draw_chart(report, "tree", &usual, &drawing);
     assert_true(drawing_says(&drawing, "nothing", "No rank held memory"));

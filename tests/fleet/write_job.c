@@ -109,16 +109,13 @@ static bool write_file(const struct simulated_job *job, uint32_t first, uint32_t
 
 int main(int argc, char **argv)
 {
-    struct simulated_job job;
-    uint32_t files;
-
     if (argc < 6) {
         fputs("usage: write_job STAGES REPLICAS SHARDS FILES FOLDER [FACT=RANK ...]\n", stderr);
         return 2;
     }
-    job = simulated_job_new((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]),
-                            (uint32_t)atoi(argv[3]));
-    files = (uint32_t)atoi(argv[4]);
+    struct simulated_job job = simulated_job_new((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]),
+                                                 (uint32_t)atoi(argv[3]));
+    uint32_t files = (uint32_t)atoi(argv[4]);
     for (int i = 6; i < argc; i++)
         plant(&job, argv[i]);
     job.has_columns |= has_waves(argc, argv);

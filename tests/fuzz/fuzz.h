@@ -41,10 +41,8 @@ static inline uint64_t fuzz_number(struct fuzz_input *input, unsigned bytes)
  * that size, so that AddressSanitizer sees its end. Free it. */
 static inline uint8_t *fuzz_copy(struct fuzz_input *input, size_t length, size_t *got)
 {
-    uint8_t *copy;
-
     *got = length < input->left ? length : input->left;
-    copy = calloc(*got ? *got : 1, 1);
+    uint8_t *copy = calloc(*got ? *got : 1, 1);
     FUZZ_CHECK(copy);
     if (*got)
         memcpy(copy, input->at, *got);

@@ -72,7 +72,6 @@ static void run(const char *line, const char *input)
 {
     const struct mt_command *command = mt_commands;
     struct words words = {.argc = 0};
-    int code;
 
     for (size_t length; *line; line += length + (line[length] == ' ')) {
         length = strcspn(line, " ");
@@ -82,7 +81,7 @@ static void run(const char *line, const char *input)
         command++;
     FUZZ_CHECK(command->name);
     silence_begin();
-    code = command->run(command, words.argc, words.argv);
+    int code = command->run(command, words.argc, words.argv);
     silence_end();
     FUZZ_CHECK(code >= MT_EXIT_OK && code <= MT_EXIT_INCOMPLETE);
 }

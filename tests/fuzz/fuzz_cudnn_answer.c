@@ -59,14 +59,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input input = {data, size};
     struct convolution convolution = {.kind = (enum convolution_kind)(fuzz_number(&input, 1) % 3)};
     struct convolution_plans plans;
-    size_t got;
 
     take_sizes(&input, &convolution.x);
     take_sizes(&input, &convolution.w);
     take_sizes(&input, &convolution.y);
     convolution.w.sizes[1] = convolution.x.sizes[1];
     memset(&received, 0, sizeof received);
-    got = input.left < sizeof received ? input.left : sizeof received;
+    size_t got = input.left < sizeof received ? input.left : sizeof received;
     if (got)
         memcpy(&received, input.at, got);
     received_bytes = fuzz_number(&input, 1) % 8 ? (ssize_t)sizeof received : (ssize_t)got;

@@ -124,14 +124,13 @@ static void check_trace(const struct mt_report *report, const struct mt_trace_he
                         const struct mt_perfetto_levels *levels, struct mt_buf *out)
 {
     enum { PACKET = 1, WRITER = 10, EVENT = 11 };
-    const uint8_t *at, *end;
     uint64_t opened = 0, ended = 0;
 
     mt_buf_reset(out);
     mt_perfetto_add(out, report, header, levels);
     FUZZ_CHECK(!out->failed && mt_file_perfetto.is_own(out->data, out->length));
-    at = (const uint8_t *)out->data;
-    for (end = at + out->length; at < end;) {
+    const uint8_t *at = (const uint8_t *)out->data;
+    for (const uint8_t *end = at + out->length; at < end;) {
         const struct field packet = take_field(&at, end);
         uint64_t writer = 0;
 

@@ -59,12 +59,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input input = {data, size};
     struct mt_arena arena = {0};
     const char *reason;
-    uint8_t *payload;
     size_t length;
 
     if (size > 60000) /* the writer cuts longer texts */
         return 0;
-    payload = fuzz_copy(&input, size, &length);
+    uint8_t *payload = fuzz_copy(&input, size, &length);
     if (length >= 4)
         mt_put_u32(payload + length - 4, mt_crc32(payload, length - 4));
     if (mt_header_read(payload, length, &arena, &header, &reason) == MT_OK)

@@ -31,11 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mt_source *source;
     struct mt_feed *feed;
     struct mt_error error = {.status = MT_OK, .text = ""};
-    enum mt_status status;
 
     if (mt_feed_open_memory(data, size, &feed, &error))
         return 0;
-    status = mt_jax_profile_open(feed, &source, &error);
+    enum mt_status status = mt_jax_profile_open(feed, &source, &error);
     mt_feed_close(feed);
     if (status) {
         FUZZ_CHECK(error.status == status && *error.text);

@@ -21,18 +21,17 @@ static void add_module(struct mt_modules *modules, struct fuzz_input *input, uin
     struct mt_module_definition definition = {0};
     unsigned shape = (unsigned)fuzz_number(input, 1);
     size_t room = fuzz_number(input, 1), got;
-    uint8_t *texts, *payload;
 
     definition.begin = fuzz_number(input, shape & 1 ? 8 : 2);
     definition.end = definition.begin + fuzz_number(input, shape & 2 ? 8 : 2);
     definition.bias = fuzz_number(input, shape & 4 ? 8 : 1);
     *address = definition.begin + 1;
-    texts = fuzz_copy(input, room, &got);
+    uint8_t *texts = fuzz_copy(input, room, &got);
     definition.build_id_bytes = (uint32_t)(shape >> 4) * 5;
     definition.path_bytes = (uint32_t)got - definition.build_id_bytes;
     if (shape & 8)
         definition.path_bytes += (uint32_t)fuzz_number(input, 4);
-    payload = malloc(sizeof definition + got);
+    uint8_t *payload = malloc(sizeof definition + got);
     FUZZ_CHECK(payload);
     memcpy(payload, &definition, sizeof definition);
     memcpy(payload + sizeof definition, texts, got);

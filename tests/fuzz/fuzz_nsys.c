@@ -149,13 +149,12 @@ static enum mt_status open_file(struct mt_source **source, struct mt_error *erro
 {
     char path[96];
     struct mt_feed *feed;
-    enum mt_status status;
     FILE *file;
 
     snprintf(path, sizeof path, "%s/file", scratch_folder());
     file = fopen(path, "wb");
     FUZZ_CHECK(file && fwrite(rows.at, 1, rows.left, file) == rows.left && !fclose(file));
-    status = mt_feed_open(path, &feed, error);
+    enum mt_status status = mt_feed_open(path, &feed, error);
     if (status)
         return status;
     status = mt_nsys_open(feed, source, error);
@@ -167,14 +166,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mt_source *source;
     struct mt_error error = {.status = MT_OK, .text = ""};
-    enum mt_status status;
     bool is_file;
 
     if (!size)
         return 0;
     is_file = *data == 'S'; /* a seed is a database */
     rows = (struct fuzz_input){data + !is_file, size - !is_file};
-    status = is_file ? open_file(&source, &error) : open_rows(&source, &error);
+    enum mt_status status = is_file ? open_file(&source, &error) : open_rows(&source, &error);
     if (status) {
         FUZZ_CHECK(error.status == status && *error.text);
         return 0;

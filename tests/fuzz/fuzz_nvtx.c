@@ -56,7 +56,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t prefix_bytes = fuzz_number(&input, 1);
     char *text = fuzz_text(input.at, input.left), narrow[64], name[140];
     wchar_t *wide = wide_of(text, input.left);
-    size_t length;
 
     memset(name, 'd', sizeof name);
     prefix = (struct mt_nvtx_text){name, prefix_bytes % sizeof name};
@@ -68,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         attributes.message.ascii = text;
     (void)mt_nvtx_name(shape >> 4 & 1, &attributes);
-    length = mt_nvtx_from_wide(wide, narrow, sizeof narrow);
+    size_t length = mt_nvtx_from_wide(wide, narrow, sizeof narrow);
     FUZZ_CHECK(length <= sizeof narrow && is_utf8_cut_well(narrow, length));
     FUZZ_CHECK(mt_nvtx_length(text, 32) <= 32);
     free(wide);

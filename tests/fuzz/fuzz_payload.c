@@ -74,10 +74,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                              .payload_type = NVTX_PAYLOAD_IS_EXTENDED,
                                              .payload_count = 1,
                                              .payload = (uintptr_t)&payload};
-        uint8_t *bytes;
 
         add_schema(&input, id);
-        bytes = fuzz_copy(&input, fuzz_number(&input, 1), &payload.size);
+        uint8_t *bytes = fuzz_copy(&input, fuzz_number(&input, 1), &payload.size);
         payload.bytes = bytes;
         mt_nvtx_communicator_record(1, &payload, 1);
         mt_nvtx_communicator_record(2, &payload, 1);

@@ -26,25 +26,22 @@ static void read_plain(const uint8_t *data, size_t size)
 static struct snapshot_digest digest_quickly(const uint8_t *data, size_t size)
 {
     uint8_t *padded = calloc(1, size + 2 * MT_PICKLE_MARGIN);
-    struct snapshot_digest digest;
 
     if (!padded)
         abort();
     if (size)
         memcpy(padded, data, size);
-    digest = digest_snapshot(padded, size + 2 * MT_PICKLE_MARGIN, false);
+    struct snapshot_digest digest = digest_snapshot(padded, size + 2 * MT_PICKLE_MARGIN, false);
     free(padded);
     return digest;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct snapshot_digest quick, slow;
-
     read_plain(data, size);
     (void)digest_snapshot(data, size, false); /* sanitizers see a byte read after the input */
-    quick = digest_quickly(data, size);
-    slow = digest_snapshot(data, size, true);
+    struct snapshot_digest quick = digest_quickly(data, size);
+    struct snapshot_digest slow = digest_snapshot(data, size, true);
     /* a dictionary that changes after its use is refused by the quick way only */
     if (quick.status == MT_OK &&
         (slow.status != MT_OK || quick.events != slow.events || quick.hash != slow.hash))

@@ -12,10 +12,9 @@ static bool create(const struct mt_policy_ops *ops, const char *options,
     struct mt_policy *policy = NULL;
     struct mt_device_model device;
     struct mt_error error = {0};
-    enum mt_status status;
 
     mt_device_init(&device, 0, 0, false);
-    status = mt_policy_create(
+    enum mt_status status = mt_policy_create(
         ops, &(struct mt_policy_setup){options, &header, symbols, &device, spelling, SPELLING},
         &policy, &error);
     if (status == MT_OK)
@@ -48,12 +47,11 @@ static void check_policy(const struct mt_policy_ops *ops, const char *options,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mt_symbols symbols;
-    char *text;
     size_t count = 0;
 
     if (size < 1)
         return 0;
-    text = fuzz_text(data + 1, size - 1);
+    char *text = fuzz_text(data + 1, size - 1);
     while (mt_policies[count])
         count++;
     FUZZ_CHECK(mt_symbols_init(&symbols) == MT_OK);

@@ -51,12 +51,11 @@ static void take(struct play *play, struct fuzz_input *input)
     struct mt_policy_request request = {.stream = who % STREAMS,
                                         .pool = (uint16_t)(who >> 4) % POOLS};
     struct mt_policy_block block;
-    enum mt_status status;
 
     request.size_bytes = bytes + (code >= 192 ? fuzz_number(input, 2) : code / 28 % 3) - 1;
     if (!request.size_bytes)
         request.size_bytes = 1;
-    status = play->observer.ops->alloc(play->policy, &request, &block);
+    enum mt_status status = play->observer.ops->alloc(play->policy, &request, &block);
     FUZZ_CHECK(status == MT_OK || status == MT_ERR_DEVICE_OOM);
     if (status == MT_OK)
         observer_took(&play->observer, request.size_bytes, &block);

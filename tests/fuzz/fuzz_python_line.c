@@ -9,11 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input input = {data, size};
     struct mt_code_definition code = {0};
     size_t length;
-    uint8_t *table;
 
     code.python_version = versions[fuzz_number(&input, 1) % 4];
     code.first_line = (uint32_t)fuzz_number(&input, 4);
-    table = fuzz_copy(&input, input.left, &length);
+    uint8_t *table = fuzz_copy(&input, input.left, &length);
     code.table_bytes = (uint32_t)length;
     for (uint32_t offset = 0; offset < 64; offset += 6)
         (void)mt_python_line(&code, table, offset);

@@ -22,7 +22,6 @@ static uint64_t count_lines(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct fuzz_reading reading;
     struct mt_source *source;
     struct mt_feed *feed = NULL;
     struct mt_error error;
@@ -33,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct mt_integrity *integrity = &source->integrity;
 
         source->view.level = MT_VIEW_EVERYTHING;
-        reading = fuzz_read_twice(source, check);
+        struct fuzz_reading reading = fuzz_read_twice(source, check);
         FUZZ_CHECK(reading.count > 1);
         FUZZ_CHECK(integrity->events_invalid == 0 && integrity->frames_damaged == 0);
         /* a lost free adds an event, and the end is one */

@@ -6,13 +6,13 @@
 static void check_shown(uint64_t bytes)
 {
     char text[MT_UNITS_TEXT];
-    uint64_t again, difference;
+    uint64_t again;
 
     FUZZ_CHECK(strlen(mt_format_bytes(text, bytes)) < MT_UNITS_TEXT);
     if (bytes >= (uint64_t)1 << 49) /* shown as PiB, which mt_parse_bytes does not know */
         return;
     FUZZ_CHECK(mt_parse_bytes(text, &again) == MT_OK);
-    difference = again > bytes ? again - bytes : bytes - again;
+    uint64_t difference = again > bytes ? again - bytes : bytes - again;
     FUZZ_CHECK(difference <= bytes / 150 + 1);
 }
 

@@ -171,13 +171,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[96], tape[128];
     struct mt_recovery recovery;
     struct mt_error error = {0};
-    bool whole;
 
     FUZZ_CHECK(image);
     snprintf(path, sizeof path, "%s/x.trace", scratch_folder());
     snprintf(tape, sizeof tape, "%s%s", path, MT_TAPE_SUFFIX);
     make_tape(image, &input);
-    whole = atomic_load(&image->head.closed);
+    bool whole = atomic_load(&image->head.closed);
     write_tape(tape, image);
     if (mt_recover(path, NULL, &recovery, &error) != MT_OK)
         FUZZ_CHECK(error.text[0]);

@@ -175,7 +175,6 @@ static void change_bytes(struct part *part, struct mutate_dice *dice)
     size_t from = 0, end = part->size, size, room;
     bool in_definitions = false;
     uint32_t definitions = 0;
-    uint8_t *grown;
 
     if (part->is_block && part->size > MT_BLOCK_HEADER_BYTES && mutate_below(dice, 8)) {
         definitions = mt_get_u32(part->bytes + 28);
@@ -188,7 +187,7 @@ static void change_bytes(struct part *part, struct mutate_dice *dice)
     }
     size = end - from;
     room = size + 64;
-    grown = malloc(part->size + 64);
+    uint8_t *grown = malloc(part->size + 64);
     memcpy(grown, part->bytes, end);
     size = LLVMFuzzerMutate(grown + from, size, room);
     memcpy(grown + from + size, part->bytes + end, part->size - end);

@@ -51,13 +51,11 @@ static const struct {
 
 static void add_color(struct mt_buf *out, const char *key, enum mt_color color)
 {
-    bool is_known;
-
     if (!color)
         return;
     MT_ASSERT(color < MT_COLOR_COUNT);
     mt_buf_printf(out, " %s=%s", key, colors[color] ? colors[color] : "");
-    is_known = colors[color] != NULL;
+    bool is_known = colors[color] != NULL;
     for (size_t i = 0; i < MT_ARRAY_LEN(families); i++)
         if (color >= families[i].first && color <= families[i].last) {
             mt_buf_printf(out, "%s%u", families[i].name, (unsigned)(color - families[i].first));

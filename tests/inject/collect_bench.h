@@ -90,12 +90,11 @@ static inline void emit_many(uint64_t thread, uint64_t from, uint64_t to)
 
 static inline int run_child(void (*body)(void))
 {
-    pid_t pid;
     int status;
 
     memset(shared, 0, sizeof *shared);
     fflush(NULL);
-    pid = fork();
+    pid_t pid = fork();
     if (!pid) {
         body();
         exit(0);
@@ -180,14 +179,13 @@ static inline void name_manifest(char manifest[160])
 static inline void run_again(char **argv)
 {
     char manifest[160];
-    FILE *file;
 
     snprintf(folder, sizeof folder, "/tmp/test_collect.XXXXXX");
     if (!mkdtemp(folder))
         exit(1);
     snprintf(trace, sizeof trace, "%s/run.trace.zst", folder);
     name_manifest(manifest);
-    file = fopen(manifest, "w");
+    FILE *file = fopen(manifest, "w");
     /* as memtrace record does; it holds the lock until it ends */
     if (!file || flock(fileno(file), LOCK_EX) || fputs(MT_MANIFEST_FIRST_LINE, file) < 0 ||
         fflush(file))

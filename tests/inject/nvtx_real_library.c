@@ -11,10 +11,9 @@ int nvtx_real_library(void)
                                    .payloadType = NVTX_PAYLOAD_TYPE_DOUBLE,
                                    .payload.dValue = 2.5,
                                    .messageType = NVTX_MESSAGE_TYPE_REGISTERED};
-    int level;
 
     event.message.registered = nvtxDomainRegisterStringA(domain, "inside");
-    level = nvtxDomainRangePushEx(domain, &event);
+    int level = nvtxDomainRangePushEx(domain, &event);
     nvtxMarkA("library");
     nvtxDomainRangePop(domain);
     return level;

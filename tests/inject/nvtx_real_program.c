@@ -13,18 +13,16 @@ int main(void)
                                    .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
                                    .messageType = NVTX_MESSAGE_TYPE_ASCII,
                                    .message.ascii = "message"};
-    nvtxDomainHandle_t domain;
-    nvtxRangeId_t id;
 
     nvtxNameOsThreadA((uint32_t)getpid(), "the main one");
     printf("push %d\n", nvtxRangePushA("outer"));
     printf("push %d\n", nvtxRangePushW(L"wide \x20ac"));
-    domain = nvtxDomainCreateA("shared");
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("shared");
     printf("domain push %d\n", nvtxDomainRangePushEx(domain, &event));
     printf("library push %d\n", nvtx_real_library());
     printf("pop %d\n", nvtxRangePop());
     printf("domain pop %d\n", nvtxDomainRangePop(domain));
-    id = nvtxRangeStartA("across threads");
+    nvtxRangeId_t id = nvtxRangeStartA("across threads");
     printf("id %s\n", id ? "yes" : "no");
     nvtxRangeEnd(id);
     printf("pop %d\n", nvtxRangePop());

@@ -123,16 +123,14 @@ static int decode(uint32_t stack, char *out, size_t capacity)
         return -3; /* not an id of this process */
     for (size_t i = 0; i < d->bytes / 8; i++) {
         struct mt_code_definition head;
-        const struct definition *code;
-        const char *texts;
         uint64_t word;
 
         memcpy(&word, d->payload + i * 8, 8);
         if (word >> 32 == 0 || word >> 32 > code_count)
             return -3;
-        code = &codes[(word >> 32) - 1];
+        const struct definition *code = &codes[(word >> 32) - 1];
         memcpy(&head, code->payload, sizeof head);
-        texts = code->payload + sizeof head;
+        const char *texts = code->payload + sizeof head;
         if (used + head.file_bytes + head.name_bytes + 32 > capacity)
             return -1;
         add_text(out, &used, texts, head.file_bytes);
@@ -147,11 +145,9 @@ static int decode(uint32_t stack, char *out, size_t capacity)
 
 int probe_stack(char *out, size_t capacity)
 {
-    uint32_t stack;
-
     out[0] = 0;
     errno = 4711;
-    stack = mt_python_stack();
+    uint32_t stack = mt_python_stack();
     if (errno != 4711)
         return -2;
     return stack ? decode(stack, out, capacity) : 0;

@@ -206,11 +206,11 @@ TEST(test_random_bytes_do_no_harm)
     for (round = 0; round < 20000; round++) {
         size_t length = (size_t)rand() % 24;
         uint8_t *bytes = malloc(length + 1);
-        struct mt_cfi_program program;
         for (i = 0; i < length; i++)
             bytes[i] = (uint8_t)(rand() % 3 ? rand() % 0x18 : rand());
-        program = round % 2 ? program_of(bytes + 1, length ? length - 1 : 0)
-                            : arm_program_of(bytes + 1, length ? length - 1 : 0);
+        struct mt_cfi_program program = round % 2
+                                            ? program_of(bytes + 1, length ? length - 1 : 0)
+                                            : arm_program_of(bytes + 1, length ? length - 1 : 0);
         program.code_align = (uint64_t)(rand() % 3);
         program.data_align = rand() % 2 ? INT64_MIN : -8;
         sensible += mt_cfi_execute(&program, BEGIN + (unsigned)rand() % 64).base > MT_CFI_LAST;
@@ -225,12 +225,11 @@ TEST(test_functions_of_this_process)
     void (*const sort)(void *, size_t, size_t, int (*)(const void *, const void *)) = qsort;
     void (*const self)(void **) = test_functions_of_this_process;
     uintptr_t entries[3];
-    size_t i;
 
     memcpy(&entries[0], &print, sizeof print);
     memcpy(&entries[1], &sort, sizeof sort);
     memcpy(&entries[2], &self, sizeof self);
-    for (i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         struct mt_cfi_rule rule = mt_cfi_find(entries[i]);
 #if defined(__aarch64__) /* the return address is in its register */
         assert_int_equal(rule.base, MT_CFI_LAST);

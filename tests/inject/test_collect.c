@@ -8,7 +8,6 @@ static void few(void)
 
 TEST(ends_in_order)
 {
-    struct mt_recovery recovery;
     struct found found;
 
     clean();
@@ -17,7 +16,7 @@ TEST(ends_in_order)
     assert_int_equal(found.allocs[1], 2500);
     assert_int_equal(found.marks, 3);
     assert_true(found.in_order && found.closed);
-    recovery = recover(trace);
+    struct mt_recovery recovery = recover(trace);
     assert_true(recovery.was_closed);
     assert_int_equal(recovery.events_written, 2503);
     assert_int_equal(recovery.events_recovered, 0);
@@ -33,12 +32,11 @@ static void ends_abruptly(void)
 
 TEST(survives_underscore_exit)
 {
-    struct mt_recovery recovery;
     struct found found;
 
     clean();
     assert_int_equal(run_child(ends_abruptly), 0);
-    recovery = recover(trace);
+    struct mt_recovery recovery = recover(trace);
     assert_false(recovery.was_closed);
     assert_int_equal(recovery.events_written + recovery.events_recovered, 70070);
     assert_int_equal(recovery.events_missing + recovery.events_dropped, 0);
@@ -245,9 +243,7 @@ static void *emit_some(void *number)
 
 static void start_threads(void *(*body)(void *), pthread_t *threads, uintptr_t count)
 {
-    uintptr_t i;
-
-    for (i = 0; i < count; i++)
+    for (uintptr_t i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, body, (void *)(i + 1)); /* NOLINT */
 }
 
@@ -284,11 +280,9 @@ static void four_threads_for_ever(void)
 
 static pid_t start_child(void (*body)(void))
 {
-    pid_t pid;
-
     memset(shared, 0, sizeof *shared);
     fflush(NULL);
-    pid = fork();
+    pid_t pid = fork();
     if (!pid) {
         body();
         _exit(0);
@@ -305,20 +299,17 @@ TEST(survives_kill)
     print_message("seed %u\n", seed);
     srand(seed);
     for (round = 0; round < 20; round++) {
-        struct mt_recovery recovery;
         struct found found;
-        pid_t pid;
-        int i;
         clean();
-        pid = start_child(four_threads_for_ever);
+        pid_t pid = start_child(four_threads_for_ever);
         while (!atomic_load(&shared->emitted[1]))
             usleep(1000);
         usleep((useconds_t)(rand() % 300000));
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
-        recovery = recover(trace);
+        struct mt_recovery recovery = recover(trace);
         read_trace(trace, &found);
-        for (i = 1; i <= 4; i++) {
+        for (int i = 1; i <= 4; i++) {
             uint64_t emitted = atomic_load(&shared->emitted[i]);
             if (recovery.events_dropped)
                 continue; /* the machine is too slow for this speed: counted, see below */
@@ -334,10 +325,9 @@ TEST(refuses_a_living_process)
 {
     struct mt_recovery recovery;
     struct mt_error error = {0};
-    pid_t pid;
 
     clean();
-    pid = start_child(four_threads_for_ever);
+    pid_t pid = start_child(four_threads_for_ever);
     while (!atomic_load(&shared->emitted[1]))
         usleep(1000);
     usleep(50000);
@@ -375,8 +365,6 @@ TEST(damaged_tapes_do_no_harm)
 {
     char kept_tape[192], kept_trace[192], tape[160];
     struct mt_tape header;
-    off_t offset;
-    int fd;
 
 #ifdef __SANITIZE_THREAD__
     skip(); /* one thread does all of it, for ten minutes */
@@ -388,13 +376,13 @@ TEST(damaged_tapes_do_no_harm)
     snprintf(kept_trace, sizeof kept_trace, "%s.kept", trace);
     assert_int_equal(rename(tape, kept_tape), 0);
     assert_int_equal(rename(trace, kept_trace), 0);
-    fd = open(kept_tape, O_RDWR);
+    int fd = open(kept_tape, O_RDWR);
     assert_int_equal(pread(fd, &header, sizeof header, 0), sizeof header);
-    for (offset = 0; offset < (off_t)sizeof header; offset += 4)
+    for (off_t offset = 0; offset < (off_t)sizeof header; offset += 4)
         recover_damaged(fd, offset);
-    for (offset = 0; offset < 256; offset += 4)
+    for (off_t offset = 0; offset < 256; offset += 4)
         recover_damaged(fd, (off_t)header.slots_offset + offset);
-    for (offset = 0; offset < 256; offset += 4)
+    for (off_t offset = 0; offset < 256; offset += 4)
         recover_damaged(fd, (off_t)header.definitions_offset + offset);
     close(fd);
 }

@@ -36,12 +36,11 @@ static void becomes_full(void)
 /* The trace stops growing, the program goes on, and the tape knows the rest. */
 TEST(a_disk_that_becomes_full_is_counted)
 {
-    struct mt_recovery recovery;
     struct found found;
 
     clean();
     assert_int_equal(run_child(becomes_full), 0);
-    recovery = recover(trace);
+    struct mt_recovery recovery = recover(trace);
     read_trace(trace, &found);
     assert_int_equal(found.allocs[1] + found.marks + recovery.events_dropped, 90101 + 91);
     assert_true(recovery.events_dropped >= 100);
@@ -124,13 +123,12 @@ static void is_full_at_the_end(void)
 /* Nobody waits for the process: the tape stays, because it alone holds the rest. */
 TEST(a_disk_that_is_full_at_the_end)
 {
-    struct mt_recovery recovery;
     struct found found;
 
     clean();
     assert_int_equal(run_child(is_full_at_the_end), 0);
     assert_true(mt_recover_is_needed(trace));
-    recovery = recover(trace);
+    struct mt_recovery recovery = recover(trace);
     read_trace(trace, &found);
     assert_int_equal(recovery.events_dropped, 0);
     assert_int_equal(found.allocs[1], 5000);

@@ -3,10 +3,8 @@
 
 static void forks(void)
 {
-    pid_t pid;
-
     emit_many(1, 0, 100);
-    pid = fork();
+    pid_t pid = fork();
     if (!pid) {
         emit_many(2, 0, 50);
         exit(0);
@@ -24,12 +22,11 @@ TEST(a_child_has_a_trace_of_its_own)
     char line[256], child[256] = "";
     struct found found;
     unsigned lines = 0;
-    FILE *manifest;
 
     clean();
     (void)!truncate(getenv("MEMTRACE_MANIFEST"), (off_t)strlen(MT_MANIFEST_FIRST_LINE));
     assert_int_equal(run_child(forks), 0);
-    manifest = fopen(getenv("MEMTRACE_MANIFEST"), "r");
+    FILE *manifest = fopen(getenv("MEMTRACE_MANIFEST"), "r");
     assert_non_null(manifest);
     while (fgets(line, sizeof line, manifest)) {
         line[strcspn(line, "\n")] = '\0';
@@ -114,10 +111,9 @@ static int use_files_and_emit(void)
 static void clones(void)
 {
     int status;
-    long pid;
 
     emit_many(1, 0, 100);
-    pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    long pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (!pid)
         _exit(use_files_and_emit());
     waitpid((pid_t)pid, &status, 0);
@@ -167,11 +163,9 @@ static void emit_in_handler(void)
 
 static void forks_with_a_handler(void)
 {
-    pid_t pid;
-
     pthread_atfork(NULL, NULL, emit_in_handler);
     emit_many(1, 0, 100);
-    pid = fork();
+    pid_t pid = fork();
     if (!pid)
         _exit(0);
     waitpid(pid, NULL, 0);
@@ -212,12 +206,11 @@ static void nested(void)
 
 TEST(counts_what_is_nested)
 {
-    struct mt_recovery recovery;
     struct found found;
 
     clean();
     assert_int_equal(run_child(nested), 0);
-    recovery = recover(trace);
+    struct mt_recovery recovery = recover(trace);
     read_trace(trace, &found);
     assert_int_equal(found.allocs[1], 1);
     assert_int_equal(found.allocs[3], 0);

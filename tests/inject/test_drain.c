@@ -138,7 +138,6 @@ static uint64_t count_kind(const struct mt_event_batch *batch, uint8_t kind)
 TEST(slots_are_merged_by_number)
 {
     struct mt_event_batch batch;
-    struct mt_source *source;
     struct tape t;
 
     open_tape(&t);
@@ -146,7 +145,7 @@ TEST(slots_are_merged_by_number)
         commit(&t, (uint32_t)(seq * 7 % 11), alloc_of(seq));
     assert_int_equal(pass(&t, MT_DRAIN_LIVE).events, 3000);
     assert_int_equal(pass(&t, MT_DRAIN_LIVE).events, 0);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     for (uint64_t seq = 0; seq < 3000; seq++) {
         assert_int_equal(batch.events[seq].size_bytes, seq);
         assert_int_equal(batch.events[seq].seq, seq);
@@ -178,14 +177,12 @@ TEST(slots_become_free_when_written)
 TEST(a_gap_holds_up_the_living)
 {
     struct mt_event_batch batch;
-    struct mt_source *source;
-    struct mt_drain_result result;
     struct tape t;
 
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
     commit(&t, 1, alloc_of(2)); /* 1 is being written by somebody */
-    result = pass(&t, MT_DRAIN_LIVE);
+    struct mt_drain_result result = pass(&t, MT_DRAIN_LIVE);
     assert_int_equal(result.events, 1);
     assert_int_equal(result.waiting, 1);
     commit(&t, 0, alloc_of(1));
@@ -200,7 +197,7 @@ TEST(a_gap_holds_up_the_living)
     commit(&t, 2, alloc_of(3)); /* too late: said to be missing already */
     result = pass(&t, MT_DRAIN_DEAD);
     assert_int_equal(result.missing, 1);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(batch.events[2].size_bytes, 2);
     assert_int_equal(batch.events[3].kind, MT_EVENT_DROPPED);
     assert_int_equal(batch.events[3].size_bytes, 1);
@@ -217,7 +214,6 @@ TEST(a_gap_holds_up_the_living)
 TEST(late_events_are_counted_once)
 {
     struct mt_event_batch batch;
-    struct mt_source *source;
     struct tape t;
 
     open_tape(&t);
@@ -234,7 +230,7 @@ TEST(late_events_are_counted_once)
     commit(&t, 2, alloc_of(3));
     commit(&t, 3, alloc_of(1));
     assert_int_equal(pass(&t, MT_DRAIN_LIVE).missing, 0);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(count_kind(&batch, MT_EVENT_ALLOC), 4);
     assert_int_equal(source->integrity.events_dropped, 5);
     mt_source_close(source);
@@ -259,14 +255,13 @@ TEST(impossible_clocks_are_clamped)
 TEST(the_last_numbers_are_missed)
 {
     struct mt_event_batch batch;
-    struct mt_source *source;
     struct tape t;
 
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
     atomic_store(&t.tape->next_seq, 4);
     assert_int_equal(pass(&t, MT_DRAIN_DEAD).missing, 3);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(batch.count, 3);
     assert_int_equal(batch.events[1].kind, MT_EVENT_DROPPED);
     assert_int_equal(batch.events[1].size_bytes, 3);
@@ -277,16 +272,14 @@ TEST(the_last_numbers_are_missed)
 /* A damaged event is taken, not waited for. */
 TEST(what_is_taken_does_not_wait)
 {
-    struct mt_drain_result result;
-    struct mt_raw_event event;
     struct tape t;
 
     open_tape(&t);
-    event = alloc_of(0);
+    struct mt_raw_event event = alloc_of(0);
     event.kind = 200;
     commit(&t, 0, event);
     commit(&t, 1, alloc_of(2));
-    result = pass(&t, MT_DRAIN_LIVE);
+    struct mt_drain_result result = pass(&t, MT_DRAIN_LIVE);
     assert_int_equal(result.missing, 1);
     assert_int_equal(result.waiting, 1);
     close_tape(&t);
@@ -298,8 +291,6 @@ TEST(any_numbers_are_sorted)
 {
     enum { EVENTS = 20, LAST = 2 * EVENTS, BEHIND = 3 };
     struct mt_event_batch batch;
-    struct mt_source *source;
-    struct mt_drain_result result;
     struct tape t;
 
     open_tape(&t);
@@ -307,9 +298,9 @@ TEST(any_numbers_are_sorted)
         commit(&t, 0, alloc_of(LAST - 2 * i));
     commit(&t, 1, alloc_of(2));
     atomic_store(&t.tape->next_seq, LAST + 1 + BEHIND);
-    result = pass(&t, MT_DRAIN_DEAD);
+    struct mt_drain_result result = pass(&t, MT_DRAIN_DEAD);
     assert_int_equal(result.missing, LAST + 1 - EVENTS + BEHIND + 1 /* the second 2 */);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(count_kind(&batch, MT_EVENT_ALLOC), EVENTS);
     assert_int_equal(source->integrity.events_dropped, result.missing);
     mt_source_close(source);
@@ -326,9 +317,7 @@ static struct mt_raw_event alloc_at(uint64_t seq, uint64_t addr)
 
 static void pass_twins(enum mt_drain_mode mode)
 {
-    struct mt_drain_result result;
     struct mt_event_batch batch;
-    struct mt_source *source;
     struct tape t;
 
     open_tape(&t);
@@ -337,10 +326,10 @@ static void pass_twins(enum mt_drain_mode mode)
     commit(&t, 2, alloc_at(1, 0x2000));
     commit(&t, 9, alloc_at(1, 0x9000));
     commit(&t, 0, alloc_of(2));
-    result = pass(&t, mode);
+    struct mt_drain_result result = pass(&t, mode);
     assert_int_equal(result.missing, 2);
     assert_int_equal(result.waiting, 0);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(count_kind(&batch, MT_EVENT_ALLOC), 3);
     assert_int_equal(batch.events[1].addr, 0x2000);
     assert_int_equal(source->integrity.events_dropped, 2);
@@ -357,9 +346,7 @@ TEST(twins_are_counted)
 
 static void pass_beyond(enum mt_drain_mode mode)
 {
-    struct mt_drain_result result;
     struct mt_event_batch batch;
-    struct mt_source *source;
     struct tape t;
 
     open_tape(&t);
@@ -369,10 +356,10 @@ static void pass_beyond(enum mt_drain_mode mode)
     commit(&t, 3, alloc_of(3));
     commit(&t, 0, alloc_of(1));
     atomic_store(&t.tape->next_seq, 3);
-    result = pass(&t, mode);
+    struct mt_drain_result result = pass(&t, mode);
     assert_int_equal(result.missing, 2);
     assert_int_equal(result.waiting, 0);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(count_kind(&batch, MT_EVENT_ALLOC), 3);
     assert_int_equal(source->integrity.events_dropped, 2);
     mt_source_close(source);
@@ -392,16 +379,14 @@ TEST(numbers_never_taken_are_damage)
 TEST(damaged_events_are_counted)
 {
     struct mt_event_batch batch;
-    struct mt_source *source;
-    struct mt_raw_event event;
     struct tape t;
 
     open_tape(&t);
-    event = alloc_of(0);
+    struct mt_raw_event event = alloc_of(0);
     event.kind = 200;
     commit(&t, 0, event);
     assert_int_equal(pass(&t, MT_DRAIN_DEAD).missing, 1);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(batch.events[0].kind, MT_EVENT_DROPPED);
     assert_int_equal(batch.events[0].size_bytes, 1);
     mt_source_close(source);
@@ -418,9 +403,6 @@ TEST(definitions_become_symbols)
     } device = {{80, 2}, {'H', '2', '0', '0'}};
     struct mt_trace_header header = {.rank = -1};
     struct mt_event_batch batch;
-    struct mt_source *source;
-    const struct mt_symbols *symbols;
-    struct mt_raw_event event;
     char thread_payload[20];
     struct tape t;
     bool changed;
@@ -439,7 +421,7 @@ TEST(definitions_become_symbols)
     define(&t, MT_DEFINE_FACT, 3, "sources=cupti", 13);
     define(&t, MT_DEFINE_FACT, 4, "rank=3", 6);
     define(&t, MT_DEFINE_FACT, 5, "has_stacks=1", 12);
-    event = alloc_of(0);
+    struct mt_raw_event event = alloc_of(0);
     event.device = 2;
     event.id = 1;
     event.stream = 0x55;
@@ -466,8 +448,8 @@ TEST(definitions_become_symbols)
     assert_int_equal(mt_drain_definitions(t.drain, &changed), MT_OK);
     assert_false(changed);
 
-    source = read_back(&t, &batch);
-    symbols = &source->symbols;
+    struct mt_source *source = read_back(&t, &batch);
+    const struct mt_symbols *symbols = &source->symbols;
     assert_int_equal(batch.events[0].device, 2);
     assert_string_equal(mt_symbols_text(symbols, symbols->devices[2].name), "H200");
     assert_int_equal(symbols->pools[batch.events[0].pool].id[1], 7);
@@ -492,7 +474,6 @@ TEST(definitions_become_symbols)
 TEST(missing_definitions_are_told_once)
 {
     struct mt_event_batch batch;
-    struct mt_source *source;
     struct tape t;
 
     open_tape(&t);
@@ -501,7 +482,7 @@ TEST(missing_definitions_are_told_once)
     pass(&t, MT_DRAIN_LIVE);
     atomic_store(&t.tape->dropped_definitions, 4);
     pass(&t, MT_DRAIN_LIVE);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(batch.count, 3);
     assert_int_equal(batch.events[1].kind, MT_EVENT_DROPPED);
     assert_int_equal(batch.events[1].size_bytes, 0);
@@ -515,20 +496,18 @@ TEST(missing_definitions_are_told_once)
 TEST(time_never_goes_back)
 {
     struct mt_event_batch batch;
-    struct mt_source *source;
-    struct mt_raw_event event;
     struct tape t;
 
     open_tape(&t);
     commit(&t, 0, alloc_of(0));
-    event = alloc_of(1);
+    struct mt_raw_event event = alloc_of(1);
     event.ticks = 1700;
     commit(&t, 0, event);
     event = alloc_of(2);
     event.ticks = 1650;
     commit(&t, 1, event);
     pass(&t, MT_DRAIN_LIVE);
-    source = read_back(&t, &batch);
+    struct mt_source *source = read_back(&t, &batch);
     assert_int_equal(batch.events[1].t_ns, 5000000700);
     assert_int_equal(batch.events[2].t_ns, 5000000700);
     mt_source_close(source);
@@ -539,22 +518,20 @@ TEST(ticks_follow_the_clock)
 {
     const struct mt_clock_point first = {100, 1000}, last = {300, 1400};
     struct mt_clock clock;
-    struct mt_clock_point a, b;
     struct timespec pause = {0, 20000000};
-    uint64_t ticks, before, after;
 
     assert_int_equal(mt_ticks_unix_ns(first, last, 200), 1200);
     assert_int_equal(mt_ticks_unix_ns(first, last, 350), 1500);
     assert_int_equal(mt_ticks_unix_ns(first, last, 50), 900);
     assert_int_equal(mt_ticks_unix_ns(first, first, 350), 1000);
     mt_clock_start(&clock);
-    a = mt_clock_now(&clock);
+    struct mt_clock_point a = mt_clock_now(&clock);
     nanosleep(&pause, NULL);
-    before = mt_now_ns() + clock.unix_less_ns;
-    ticks = mt_clock_ticks(&clock);
-    after = mt_now_ns() + clock.unix_less_ns;
+    uint64_t before = mt_now_ns() + clock.unix_less_ns;
+    uint64_t ticks = mt_clock_ticks(&clock);
+    uint64_t after = mt_now_ns() + clock.unix_less_ns;
     nanosleep(&pause, NULL);
-    b = mt_clock_now(&clock);
+    struct mt_clock_point b = mt_clock_now(&clock);
     assert_in_range(mt_ticks_unix_ns(a, b, ticks), before - 200000, after + 200000);
 }
 

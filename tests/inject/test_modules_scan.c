@@ -225,10 +225,9 @@ TEST(test_a_full_tape_is_tried_again)
 TEST(test_a_forked_child_begins_anew)
 {
     int status;
-    pid_t child;
 
     newly_defined();
-    child = fork();
+    pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         mt_modules_source.forked();
@@ -241,10 +240,8 @@ TEST(test_a_forked_child_begins_anew)
 
 int main(void)
 {
-    int failures;
-
     modules = mt_modules_new();
-    failures = run_tests_of_file(NULL, NULL);
+    int failures = run_tests_of_file(NULL, NULL);
     mt_modules_free(modules);
     return failures;
 }

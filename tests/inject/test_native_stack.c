@@ -283,10 +283,9 @@ WITHOUT_FRAME_POINTER static void one_way(struct seen *into, unsigned depth)
 TEST(test_a_repeated_walk_gives_the_same)
 {
     struct seen *two = calloc(2, sizeof *two);
-    unsigned calls;
 
     for (unsigned round = 0; round < 4; round++) {
-        calls = interned_calls;
+        unsigned calls = interned_calls;
         one_way(two, 30);
         expect_equal(&two[0]);
         expect_equal(&two[1]);

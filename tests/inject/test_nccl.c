@@ -117,10 +117,9 @@ TEST_WITH(what_nccl_refuses_is_not_recorded, begin, NULL)
 TEST_WITH(a_child_has_its_own_ranks, begin, NULL)
 {
     void *parent = make(8, 5), *child, *handle;
-    uint64_t id;
 
     assert_int_equal(ncclCommSplit(parent, 1, 0, &child, NULL), 0);
-    id = mt_nvtx_communicator_last();
+    uint64_t id = mt_nvtx_communicator_last();
     assert_int_equal(recorded.count, 4);
     expect(1, MT_EVENT_COMMUNICATOR, id, 0, 0, "NCCL: made");
     expect(3, MT_EVENT_COMMUNICATOR, id, 4, 2, "NCCL: ncclCommSplit");

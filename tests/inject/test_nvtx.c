@@ -187,11 +187,10 @@ TEST_WITH(too_many_started_ranges, two_copies, NULL)
 {
     enum { COUNT = 50000 };
     static uint64_t ids[COUNT];
-    size_t begun;
 
     for (int i = 0; i < COUNT; i++)
         ids[i] = start("leak");
-    begun = recorded.count;
+    size_t begun = recorded.count;
     assert_in_range(begun, 10000, COUNT - 1);
     assert_string_equal(recorded.said,
                         "too many NVTX ranges were started and not ended: the trace lacks some");
@@ -218,11 +217,9 @@ TEST_WITH(deep_nesting, two_copies, NULL)
 
 TEST_WITH(a_collector_that_does_not_run, two_copies, NULL)
 {
-    uint64_t id;
-
     recorded.refuses = true;
     assert_int_equal(push("a"), 0);
-    id = start("s");
+    uint64_t id = start("s");
     assert_int_not_equal(id, 0);
     recorded.refuses = false;
     assert_int_equal(push("b"), 1);
@@ -349,7 +346,6 @@ static void *use_everything(void *number)
     pthread_barrier_wait(&all_ready);
     for (int i = 0; i < ROUNDS; i++) {
         struct nvtx_attributes a;
-        uint64_t id;
         void *in;
         snprintf(name, sizeof name, "d%d", i % 100);
         in = domain(name);
@@ -357,7 +353,7 @@ static void *use_everything(void *number)
                                      .message_type = NVTX_MESSAGE_IS_REGISTERED,
                                      .message = {.registered = string(in, "m")}};
         push_in(in, &a);
-        id = start("s");
+        uint64_t id = start("s");
         push("p");
         end(id);
         pop();

@@ -50,13 +50,11 @@ TEST_WITH(a_range_ends_with_a_payload, installed, NULL)
 
 TEST_WITH(ranges_of_payloads_alone, installed, NULL)
 {
-    uint64_t id;
-
     assert_int_equal(CALL(3, range_push_payload)(NULL, NULL, 0), 0);
     assert_int_equal(CALL(3, range_push_payload)(NULL, NULL, 0), 1);
     assert_int_equal(mt_nvtx_pop(0), 1);
     assert_int_equal(mt_nvtx_pop(0), 0);
-    id = CALL(5, range_start_payload)(NULL, NULL, 0);
+    uint64_t id = CALL(5, range_start_payload)(NULL, NULL, 0);
     CALL(6, range_end_payload)(NULL, id, NULL, 0);
     CALL(2, mark_payload)(NULL, NULL, 0);
     assert_int_equal(recorded.count, 7);
@@ -165,13 +163,12 @@ static void *domain_named(const char *name)
 static const struct mt_raw_event *told(void *domain, const struct nvtx_payload *payload)
 {
     const struct nvtx_attributes init = named("ncclCommInitRank");
-    bool is_told;
 
     recorded.count = 0;
     mt_nvtx_communicator_forget();
     mt_nvtx_push(mt_nvtx_domain(domain), &init);
     CALL(4, range_pop_payload)(domain, payload, 1);
-    is_told = recorded.count == 3;
+    bool is_told = recorded.count == 3;
     assert_int_equal(recorded.events[recorded.count - 1].kind, MT_EVENT_PHASE_POP);
     if (!is_told)
         assert_int_equal(recorded.count, 2);
@@ -187,10 +184,9 @@ TEST_WITH(nccl_tells_its_communicators, installed, NULL)
     const struct init_payload made = {0xfeedc0ffee, 8, 3, 1};
     struct nvtx_payload payload = {0, sizeof made, &made};
     void *domain = domain_named("NCCL");
-    const struct mt_raw_event *event;
 
     payload.schema = ADD(domain, 11, init_entries);
-    event = told(domain, &payload);
+    const struct mt_raw_event *event = told(domain, &payload);
     assert_non_null(event);
     assert_int_equal(event->kind, MT_EVENT_COMMUNICATOR);
     assert_int_equal(event->addr, 0xfeedc0ffee);
@@ -219,10 +215,9 @@ TEST_WITH(what_is_said_of_the_parent_is_left_out, installed, NULL)
     const struct init_payload shrunk = {5, 8, 3, 0};
     struct nvtx_payload payload = {0, sizeof split, &split};
     void *domain = domain_named("NCCL");
-    const struct mt_raw_event *event;
 
     payload.schema = ADD(domain, 13, split_entries);
-    event = told(domain, &payload);
+    const struct mt_raw_event *event = told(domain, &payload);
     assert_non_null(event);
     assert_int_equal(event->addr, 7);
     assert_int_equal(event->size_bytes, 0);
@@ -236,10 +231,9 @@ TEST_WITH(old_versions_tell_ranks_alone, installed, NULL)
     const int numbers[] = {3, 8, 0}, impossible[] = {8, 8, 0}, negative[] = {-1, 8, 0};
     struct nvtx_payload payload = {0, sizeof numbers, numbers};
     void *domain = domain_named("NCCL");
-    const struct mt_raw_event *event;
 
     payload.schema = ADD(domain, 20, old_entries);
-    event = told(domain, &payload);
+    const struct mt_raw_event *event = told(domain, &payload);
     assert_non_null(event);
     assert_int_equal(event->addr, 0);
     assert_int_equal(event->size_bytes, 8);

@@ -99,14 +99,12 @@ TEST_WITH(a_tool_that_tells_copies_apart, two_copies, NULL)
 /* The refusal is in the trace of the process, and of each child: it has the same tables. */
 TEST_WITH(a_refusal_is_told_again_after_a_fork, two_copies, NULL)
 {
-    const char *first;
-
     chain(3);
     assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
     assert_int_equal(InitializeInjectionNvtx2(get_1), 1);
     mt_nvtx_source.poll();
     mt_nvtx_source.poll();
-    first = strstr(recorded.facts, "not_recorded=");
+    const char *first = strstr(recorded.facts, "not_recorded=");
     assert_non_null(first);
     assert_null(strstr(first + 1, "not_recorded="));
     recorded_clear();

@@ -130,8 +130,7 @@ TEST_WITH(a_low_limit_is_enough, set_up, tear_down)
     if (!child) {
         const struct rlimit limit = {8, 8};
         struct mt_own_file low;
-        int fd;
-        for (fd = 3; fd < 4096; fd++)
+        for (int fd = 3; fd < 4096; fd++)
             close(fd);
         setrlimit(RLIMIT_NOFILE, &limit);
         while (open("/dev/null", O_RDONLY | O_CLOEXEC) < 6) {
@@ -274,10 +273,8 @@ TEST_WITH(a_shorter_file_is_not_written_beyond_its_end, set_up, tear_down)
 
 static void put_theirs(const char *path)
 {
-    int fd;
-
     assert_int_equal(unlink(path), 0);
-    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, theirs, sizeof theirs), sizeof theirs);
     close(fd);
 }
@@ -358,15 +355,14 @@ TEST_WITH(the_tape_stays_locked_when_its_descriptors_are_closed, set_up, tear_do
     struct mt_error error = {0};
     struct mt_own_file file;
     struct mt_tape *tape, *seen;
-    pid_t child;
-    int fd, status;
+    int status;
 
     assert_int_equal(mt_tape_create(t->other, 16, &tape, &file, &error), MT_OK);
     assert_true(tape->locked);
-    fd = open(t->other, O_RDONLY | O_CLOEXEC);
+    int fd = open(t->other, O_RDONLY | O_CLOEXEC);
     close(fd); /* takes a record lock with it */
     close(file.fd);
-    child = fork();
+    pid_t child = fork();
     if (!child)
         _exit(mt_tape_open(t->other, &seen, NULL, &error) != MT_ERR_USAGE);
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -77,11 +77,10 @@ static size_t read_cut(struct cut *cut, struct mt_event *events)
 {
     struct mt_error error = {0};
     struct mt_source *source;
-    size_t count;
 
     assert_int_equal(mt_writer_finish(cut->writer, &error), MT_OK);
     assert_int_equal(mt_trace_open_fd(cut->fd, UINT64_MAX, &source, &error), MT_OK);
-    count = read_events(source, events);
+    size_t count = read_events(source, events);
     mt_source_close(source);
     return count;
 }
@@ -98,11 +97,10 @@ static void add(struct cut *cut, struct mt_event event)
 static size_t state_of(struct cut *cut, struct mt_event *events)
 {
     struct mt_error error = {0};
-    size_t count;
 
     assert_int_equal(mt_alive_state_write(cut->alive, cut->writer, 77, &cut->next_seq, &error),
                      MT_OK);
-    count = read_cut(cut, events) - 1;
+    size_t count = read_cut(cut, events) - 1;
     assert_int_equal(count, cut->next_seq);
     return count;
 }
@@ -306,12 +304,11 @@ TEST(recordings_are_cut)
         struct mt_error error = {0};
         struct mt_source *source;
         char path[512];
-        size_t count;
 
         snprintf(path, sizeof path, MEMTRACE_FIXTURES "/recorded/%s.trace.zst", names[i]);
         assert_int_equal(mt_trace_open(path, &source, &error), MT_OK);
         source->view.level = MT_VIEW_EVERYTHING;
-        count = read_events(source, events);
+        size_t count = read_events(source, events);
         assert_true(count > 20);
         for (size_t part = 1; part < 8; part++)
             check_cut(source, events, count, count * part / 8);
@@ -378,12 +375,11 @@ TEST(losses_of_two_parts_count_once)
         struct mt_ring_copy copy = copy_to(&cut, two, from_t_ns);
         struct mt_error error = {0};
         uint64_t lost = 0;
-        size_t count;
 
         assert_int_equal(mt_ring_copy_source(&copy, one, true, &error), MT_OK);
         assert_int_equal(mt_ring_copy_source(&copy, two, false, &error), MT_OK);
         assert_int_equal(mt_ring_copy_end(&copy, 0, &error), MT_OK);
-        count = read_cut(&cut, events);
+        size_t count = read_cut(&cut, events);
         while (count-- > 0)
             lost += events[count].kind == MT_EVENT_DROPPED ? events[count].size_bytes : 0;
         assert_int_equal(lost, 7);

@@ -65,9 +65,8 @@ TEST(each_launcher_says_its_rank)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct mt_run_ranks place;
         set_environment(cases[i].environment);
-        place = mt_run_ranks();
+        struct mt_run_ranks place = mt_run_ranks();
         if (place.rank != cases[i].rank || place.local_rank != cases[i].local_rank ||
             place.world != cases[i].world)
             fail_msg("'%s': %ld, %ld, %ld", cases[i].environment, place.rank, place.local_rank,

@@ -13,10 +13,9 @@ static const char *self;
 static void expect(const char *environment, const char *wanted)
 {
     char command[1024], line[512] = "";
-    FILE *pipe;
 
     snprintf(command, sizeof command, "env -i %s '%s' --show", environment, self);
-    pipe = popen(command, "r");
+    FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     assert_non_null(fgets(line, sizeof line, pipe));
     assert_int_equal(pclose(pipe), 0);

@@ -42,11 +42,10 @@ static void case_first_allocation_as_requested(void)
 
 static bool meet_before_cuda(void)
 {
-    bool met;
     void *library = dlopen("libc10_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
 
     CHECK(library);
-    met = mt_torch_allocator_meet(library, false);
+    bool met = mt_torch_allocator_meet(library, false);
     dlclose(library);
     return met;
 }

@@ -79,10 +79,9 @@ static struct {
 static void see_block(const struct mt_source *source, const struct mt_event *event)
 {
     uint32_t at = mt_map_get(&told.index, event->addr);
-    struct block *block;
 
     assert_true(at != MT_MAP_NONE);
-    block = &told.blocks[at];
+    struct block *block = &told.blocks[at];
     assert_int_equal(event->size_bytes, block->bytes);
     assert_int_equal(source->symbols.streams[event->stream].handle, block->stream);
     block->allocs += event->kind == MT_EVENT_ALLOC;
@@ -153,13 +152,12 @@ TEST(test_eight_threads)
 int main(void)
 {
     char command[64];
-    int failed;
 
     if (!mkdtemp(folder))
         return 1;
     snprintf(trace, sizeof trace, "%s/trace.zst", folder);
     snprintf(truth, sizeof truth, "%s/truth", folder);
-    failed = run_tests_of_file(NULL, NULL);
+    int failed = run_tests_of_file(NULL, NULL);
     mt_map_release(&told.index);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) != 0 || failed;

@@ -120,13 +120,12 @@ TEST(test_odd_files_are_no_version)
 static unsigned char *read_file(const char *path, size_t *length)
 {
     FILE *file = fopen(path, "rb");
-    unsigned char *bytes;
 
     assert_non_null(file);
     fseek(file, 0, SEEK_END);
     *length = (size_t)ftell(file);
     rewind(file);
-    bytes = malloc(*length);
+    unsigned char *bytes = malloc(*length);
     assert_non_null(bytes);
     assert_int_equal(fread(bytes, 1, *length, file), *length);
     fclose(file);
@@ -161,11 +160,10 @@ TEST(test_damaged_libraries_have_no_places)
     for (i = 0; i < 400; i++) {
         /* half of the damage goes to the header, the rest to the table of sections */
         size_t range = i % 2 ? 64 : 2400, at;
-        unsigned char old;
         seed = seed * 1103515245u + 12345u;
         at = (seed >> 8) % range;
         at = i % 2 ? at : length - 1 - at;
-        old = bytes[at];
+        unsigned char old = bytes[at];
         bytes[at] = (unsigned char)(seed >> 3);
         assert_false(find_in(path, bytes, i % 5 ? length : length - seed % 4000));
         bytes[at] = old;

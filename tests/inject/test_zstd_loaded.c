@@ -43,7 +43,6 @@ TEST(a_missing_library_is_an_error)
 TEST(what_is_compressed_comes_back)
 {
     uint8_t raw[4096], small[8192], again[sizeof raw];
-    size_t length;
     ZSTD_CCtx *compressor;
     ZSTD_DCtx *decompressor;
 
@@ -54,7 +53,7 @@ TEST(what_is_compressed_comes_back)
     decompressor = ZSTD_createDCtx();
     assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_checksumFlag, 1)));
     assert_true(ZSTD_compressBound(sizeof raw) <= sizeof small);
-    length = ZSTD_compress2(compressor, small, sizeof small, raw, sizeof raw);
+    size_t length = ZSTD_compress2(compressor, small, sizeof small, raw, sizeof raw);
     assert_false(ZSTD_isError(length));
     assert_int_equal(ZSTD_findFrameCompressedSize(small, length), length);
     assert_true(ZSTD_getFrameContentSize(small, length) == sizeof raw);

@@ -141,7 +141,6 @@ void load_package(const char *version, const char *allocator_folder)
     static const char *const files[] = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so",
                                         "libtorch_cuda.so"};
     char folder[] = "/tmp/memtrace-torch-XXXXXX", from[512], to[512];
-    FILE *file;
 
     CHECK(mkdtemp(folder));
     snprintf(to, sizeof to, "%s/lib", folder);
@@ -153,7 +152,7 @@ void load_package(const char *version, const char *allocator_folder)
         CHECK(symlink(from, to) == 0);
     }
     snprintf(to, sizeof to, "%s/version.py", folder);
-    file = fopen(to, "w");
+    FILE *file = fopen(to, "w");
     CHECK(file);
     fprintf(file, "__version__ = '%s'\n", version);
     fclose(file);

@@ -169,11 +169,9 @@ size_t oracle_shortest(const struct oracle *oracle, uint64_t list, uint64_t byte
 
 void oracle_cut(struct oracle *oracle, size_t at, uint64_t bytes)
 {
-    struct oracle_piece *rest;
-
     if (oracle->piece[at].size == bytes)
         return;
-    rest = insert(oracle, at + 1);
+    struct oracle_piece *rest = insert(oracle, at + 1);
     *rest = oracle->piece[at];
     rest->addr += bytes;
     rest->size -= bytes;
@@ -207,13 +205,12 @@ size_t oracle_merge(struct oracle *oracle, size_t at)
 size_t oracle_alloc(struct oracle *oracle, const struct oracle_request *request)
 {
     size_t at = oracle->rules->take(oracle, request);
-    struct oracle_piece *piece;
 
     if (at == ORACLE_NONE) {
         oracle->counters.ooms++;
         return at;
     }
-    piece = &oracle->piece[at];
+    struct oracle_piece *piece = &oracle->piece[at];
     piece->state = ORACLE_LIVE;
     piece->requested = request->size;
     oracle->counters.allocations++;

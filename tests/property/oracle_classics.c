@@ -12,11 +12,10 @@ static void no_options(struct oracle *oracle, struct dice *dice, char *text, siz
 static size_t take_buddy(struct oracle *oracle, const struct oracle_request *request)
 {
     uint64_t bytes = 512;
-    size_t at;
 
     while (bytes < request->size)
         bytes *= 2;
-    at = oracle_shortest(oracle, 0, bytes);
+    size_t at = oracle_shortest(oracle, 0, bytes);
     if (at == ORACLE_NONE)
         at = oracle_grow_or_flush(oracle, mt_max_u64(bytes, 2 * MT_MIB), request->stream, 0);
     while (at != ORACLE_NONE && oracle->piece[at].size > bytes)
@@ -72,7 +71,6 @@ static size_t take_tlsf(struct oracle *oracle, const struct oracle_request *requ
 {
     uint64_t bytes = oracle_steps(request->size, 512);
     const struct oracle_piece *piece, *best = NULL;
-    size_t at;
 
     for (piece = oracle->piece; piece < oracle->piece + oracle->count; piece++) {
         if (piece->state != ORACLE_FREE || class_start(piece->size) < bytes)
@@ -81,8 +79,9 @@ static size_t take_tlsf(struct oracle *oracle, const struct oracle_request *requ
             (class_start(piece->size) == class_start(best->size) && piece->filed > best->filed))
             best = piece;
     }
-    at = best ? (size_t)(best - oracle->piece)
-              : oracle_grow_or_flush(oracle, oracle_steps(bytes, 2 * MT_MIB), request->stream, 0);
+    size_t at =
+        best ? (size_t)(best - oracle->piece)
+             : oracle_grow_or_flush(oracle, oracle_steps(bytes, 2 * MT_MIB), request->stream, 0);
     if (at != ORACLE_NONE)
         oracle_cut(oracle, at, bytes);
     return at;

@@ -219,10 +219,9 @@ static size_t lengthen(struct oracle *oracle, uint64_t bytes)
 static size_t take(struct oracle *oracle, const struct oracle_request *request)
 {
     uint64_t bytes = oracle_steps(request->size, 512), own = FIRST_STREAM + request->stream;
-    size_t at;
 
     see_stream(oracle, own);
-    at = find_backed(oracle, own, bytes);
+    size_t at = find_backed(oracle, own, bytes);
     if (at == ORACLE_NONE) {
         if (oracle->setting[GPU] == IDLE)
             complete_all(oracle);

@@ -197,17 +197,16 @@ static void release_cached(struct oracle *oracle)
 static bool release_some(struct oracle *oracle, uint64_t list, uint64_t bytes)
 {
     uint64_t wanted = mt_max_u64(bytes, oracle->setting[MAX_SPLIT]), total = 0;
-    size_t at, last;
 
     if (oracle->setting[MAX_SPLIT] == UINT64_MAX || oracle->setting[EXPANDABLE])
         return false;
-    at = shortest(oracle, list, wanted);
+    size_t at = shortest(oracle, list, wanted);
     if (at != ORACLE_NONE) {
         drop(oracle, at);
         return true;
     }
     while (total < wanted) {
-        last = ORACLE_NONE;
+        size_t last = ORACLE_NONE;
         for (size_t i = 0; (i = next_in_set(oracle, list, false, last)) != ORACLE_NONE;)
             last = i;
         if (last == ORACLE_NONE || oracle->piece[last].size < oracle->setting[MAX_SPLIT])
@@ -226,7 +225,6 @@ static void collect_garbage(struct oracle *oracle)
     uint64_t addresses[512], of_pool = *clock_of(oracle, 0);
     size_t listed = list_pool(oracle, 0, addresses), i, at;
     bool any = true;
-    double mean;
 
     if (total <= threshold)
         return;
@@ -238,7 +236,7 @@ static void collect_garbage(struct oracle *oracle)
         count++;
     }
     while (freed < total - threshold && any && count > 0) {
-        mean = (double)ages / (double)count;
+        double mean = (double)ages / (double)count;
         any = false;
         for (i = 0; i < listed; i++) {
             at = free_at(oracle, addresses[i]);
@@ -343,11 +341,9 @@ static size_t new_memory(struct oracle *oracle, uint64_t list, uint64_t bytes, u
 static size_t after_miss(struct oracle *oracle, const struct oracle_request *request, uint64_t list,
                          uint64_t bytes)
 {
-    size_t at;
-
     if (oracle->device_limit && oracle->setting[GC_PERCENT])
         collect_garbage(oracle);
-    at = new_memory(oracle, list, bytes, request->stream);
+    size_t at = new_memory(oracle, list, bytes, request->stream);
     if (at == ORACLE_NONE && release_some(oracle, list, bytes))
         at = new_memory(oracle, list, bytes, request->stream);
     if (at != ORACLE_NONE || request->pool != 0) /* while memory goes to a pool, no flush */
@@ -373,13 +369,12 @@ static size_t take(struct oracle *oracle, const struct oracle_request *request)
     uint64_t list = STREAMS * (2 * (uint64_t)request->pool + (bytes <= MT_MIB)) + request->stream;
     uint64_t *split = &oracle->counters.inactive_split.now, rest;
     size_t at = find_free(oracle, list, bytes);
-    bool was_whole;
 
     if (at == ORACLE_NONE)
         at = after_miss(oracle, request, list, bytes);
     if (at == ORACLE_NONE)
         return at;
-    was_whole = oracle_is_whole(oracle, at);
+    bool was_whole = oracle_is_whole(oracle, at);
     rest = oracle->piece[at].size - bytes;
     if (is_cut(oracle, request, rest, bytes)) {
         oracle_cut(oracle, at, bytes);

@@ -122,12 +122,11 @@ static size_t find_in_pool(struct oracle *oracle, uint64_t bytes, uint32_t strea
 static size_t take_pool(struct oracle *oracle, const struct oracle_request *request)
 {
     uint64_t bytes = oracle_steps(request->size, 256);
-    size_t at;
 
     if (!start_pool(oracle))
         return ORACLE_NONE;
     note_stream(oracle, request->stream);
-    at = find_in_pool(oracle, bytes, request->stream);
+    size_t at = find_in_pool(oracle, bytes, request->stream);
     if (at == ORACLE_NONE)
         return at;
     oracle_cut(oracle, at, bytes);
@@ -169,11 +168,10 @@ static uint64_t bin_list(uint64_t bin, uint64_t stream)
 static bool add_blocks(struct oracle *oracle, uint64_t bin, uint32_t stream)
 {
     uint64_t bytes = (uint64_t)1 << bin;
-    size_t at;
 
     if (!oracle_fits_limit(oracle, 128 * bytes))
         return false;
-    at = oracle_new_segment(oracle, 128 * bytes, stream, bin_list(bin, stream));
+    size_t at = oracle_new_segment(oracle, 128 * bytes, stream, bin_list(bin, stream));
     for (size_t i = 0; i < 127; i++)
         oracle_cut(oracle, at + i, bytes);
     return true;
@@ -194,10 +192,9 @@ static void note_bin_user(struct oracle *oracle, uint64_t bin, uint32_t stream)
 static size_t take_from_bin(struct oracle *oracle, uint64_t bin, uint32_t stream)
 {
     uint64_t list = bin_list(bin, stream), i, other;
-    size_t at;
 
     note_bin_user(oracle, bin, stream);
-    at = oldest_of(oracle, list);
+    size_t at = oldest_of(oracle, list);
     for (i = 0; i < oracle->setting[BIN_USERS] && at == ORACLE_NONE; i++) {
         other = oracle->setting[BIN_USER + i];
         if (other / 100 == list / 100)
@@ -317,11 +314,10 @@ static void join_superblocks(struct oracle *oracle)
 static size_t find_in_arena(struct oracle *oracle, uint64_t bytes, uint32_t stream)
 {
     uint64_t owner = 1 + stream, list;
-    size_t at;
 
     if (bytes > MT_MIB)
         return first_of_global(oracle, bytes);
-    at = first_of(oracle, owner, bytes);
+    size_t at = first_of(oracle, owner, bytes);
     if (at != ORACLE_NONE)
         return at;
     at = first_of_global(oracle, bytes);
@@ -338,7 +334,6 @@ static size_t find_in_arena(struct oracle *oracle, uint64_t bytes, uint32_t stre
 static size_t take_arena(struct oracle *oracle, const struct oracle_request *request)
 {
     uint64_t bytes = oracle_steps(request->size, 256);
-    size_t at;
 
     if (!oracle->setting[ARENA_STARTED]) {
         if (!oracle_fits_limit(oracle, oracle->setting[ARENA]))
@@ -346,7 +341,7 @@ static size_t take_arena(struct oracle *oracle, const struct oracle_request *req
         oracle_new_segment(oracle, oracle->setting[ARENA], 0, GLOBAL);
         oracle->setting[ARENA_STARTED] = true;
     }
-    at = find_in_arena(oracle, bytes, request->stream);
+    size_t at = find_in_arena(oracle, bytes, request->stream);
     if (at == ORACLE_NONE) {
         oracle->counters.retries++;
         for (size_t i = 0; i < oracle->count; i++)

@@ -240,7 +240,6 @@ static void take(void)
                                         (uint16_t)dice_below(&play.dice, play.shape.pools), 0, 0};
     struct oracle_request asked = {request.size_bytes, request.stream, request.pool};
     struct mt_policy_block block = {0};
-    size_t at;
     enum mt_status status = play.observer.ops->alloc(play.policy, &request, &block);
 
     TELL("%3u take %llu B, stream %u, pool %u: ", play.event,
@@ -251,7 +250,7 @@ static void take(void)
         must(status);
     oracle_event(&model, &play.device);
     model.answer_addr = block.addr;
-    at = oracle_alloc(&model, &asked);
+    size_t at = oracle_alloc(&model, &asked);
     if (status == MT_OK)
         TELL("%#llx, %llu B\n", (unsigned long long)block.addr,
              (unsigned long long)block.size_bytes);

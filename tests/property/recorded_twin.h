@@ -216,13 +216,11 @@ static inline void twin_sample(struct twin *twin, const struct mt_event *beside)
 static inline void twin_end_other(struct twin *twin, const struct mt_event *beside)
 {
     struct mt_event place = *beside;
-    struct twin_block block;
-    size_t at;
 
     if (!twin->live_count)
         return;
-    at = twin_below(twin, twin->live_count);
-    block = twin->live[at];
+    size_t at = twin_below(twin, twin->live_count);
+    struct twin_block block = twin->live[at];
     twin->live[at] = twin->live[--twin->live_count];
     place.device = block.device;
     twin_free(twin, &place, block.heap, block.addr, block.bytes);
@@ -309,7 +307,6 @@ static inline void *twin_written(const struct mt_trace_header *header,
     FILE *file = tmpfile();
     struct mt_writer *writer = NULL;
     struct mt_error error = {0};
-    uint8_t *bytes;
 
     if (!file || mt_writer_new(fileno(file), header, symbols, NULL, &writer, &error))
         abort();
@@ -320,7 +317,7 @@ static inline void *twin_written(const struct mt_trace_header *header,
         abort();
     mt_writer_free(writer);
     *length = (size_t)lseek(fileno(file), 0, SEEK_END);
-    bytes = malloc(*length + 1);
+    uint8_t *bytes = malloc(*length + 1);
     if (!bytes || pread(fileno(file), bytes, *length, 0) != (ssize_t)*length)
         abort();
     fclose(file);

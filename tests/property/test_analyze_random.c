@@ -84,12 +84,11 @@ static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *
     struct mt_report *report;
     struct mt_error error;
     struct fake fake;
-    enum mt_status status;
 
     seed = 88172645463325252u + round * 7919 + wild * 3 + middle;
     make(&fake, wild, middle, heaps);
     options.replay.policy = policy;
-    status = mt_analyze(&fake.source, &options, &report, &error);
+    enum mt_status status = mt_analyze(&fake.source, &options, &report, &error);
     if (!wild && status)
         fail_msg("round %d: %s", (int)round, error.text);
     if (!status) {
@@ -169,7 +168,6 @@ TEST(skipped_devices_are_reported)
 
     for (uint16_t kept = 1; kept <= 2; kept++) {
         struct mt_buf text = {0};
-        const char *first;
 
         seed = 88172645463325252u;
         make(&fake, false, false, false);
@@ -181,7 +179,7 @@ TEST(skipped_devices_are_reported)
         assert_int_equal(mt_analyze(&fake.source, &options, &report, &error), MT_OK);
         assert_int_equal(report->device_count, kept);
         mt_analyze_text(&text, report, mt_plain_style(), NULL, true);
-        first = strstr(text.data, words);
+        const char *first = strstr(text.data, words);
         assert_non_null(first);
         assert_null(strstr(first + 1, words));
         mt_buf_release(&text);

@@ -222,16 +222,15 @@ TEST(the_largest_are_kept_and_nothing_is_lost)
     for (int round = 0; round < 60; round++) {
         struct mt_model_window window = {.step = 3, .phase = 5};
         struct mt_arena arena = {0};
-        struct mt_blocks *blocks;
-        uint64_t peak, event;
+        uint64_t event;
 
         make_history(&history);
         window.begin_event = dice(history.event_count);
         window.end_event = window.begin_event + dice(history.event_count - window.begin_event);
         window.begin_t_ns = history.t_ns[window.begin_event];
         window.end_t_ns = history.t_ns[window.end_event];
-        peak = true_peak(&history, &window, &event);
-        blocks = feed(&history, &arena, &window, event, 1 + (uint32_t)dice(300));
+        uint64_t peak = true_peak(&history, &window, &event);
+        struct mt_blocks *blocks = feed(&history, &arena, &window, event, 1 + (uint32_t)dice(300));
         assert_non_null(blocks);
         assert_true(blocks->peak_allocated == peak);
         assert_true(blocks->peak_event == event);
@@ -266,7 +265,6 @@ static void draw(struct mt_blocks *blocks, const struct mt_chart_options *option
                                .phase_count = 1};
     struct mt_drawing drawing;
     struct mt_buf svg = {0};
-    const char *fault;
 
     blocks->phase = 0;
     phase.begin_event = blocks->time.begin_event;
@@ -274,7 +272,7 @@ static void draw(struct mt_blocks *blocks, const struct mt_chart_options *option
     phase.begin_t_ns = blocks->time.begin_t_ns;
     phase.end_t_ns = blocks->time.end_t_ns;
     mt_chart_find("blocks")->draw(&report, &device, options, &drawing);
-    fault = drawing_fault(&drawing);
+    const char *fault = drawing_fault(&drawing);
     if (fault)
         fail_msg("%s", fault);
     mt_svg_write(&drawing, MT_THEME_AUTO, &svg);
@@ -295,7 +293,6 @@ TEST(any_model_makes_a_sound_picture)
     for (int round = 0; round < 30; round++) {
         struct mt_model_window window = {.step = 3};
         struct mt_arena arena = {0};
-        struct mt_blocks *blocks;
         uint64_t event;
 
         make_history(&history);
@@ -303,7 +300,7 @@ TEST(any_model_makes_a_sound_picture)
         window.begin_t_ns = history.t_ns[0];
         window.end_t_ns = history.t_ns[window.end_event];
         (void)true_peak(&history, &window, &event);
-        blocks = feed(&history, &arena, &window, event, 1 + (uint32_t)dice(4096));
+        struct mt_blocks *blocks = feed(&history, &arena, &window, event, 1 + (uint32_t)dice(4096));
         draw(blocks, &sizes[round % 4]);
         mt_arena_release(&arena);
     }

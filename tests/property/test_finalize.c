@@ -63,13 +63,12 @@ static void write_bytes(const void *bytes, size_t length)
 static uint8_t *read_bytes(size_t *length)
 {
     struct stat info;
-    uint8_t *bytes;
     int fd = open(path, O_RDONLY);
 
     assert_true(fd >= 0);
     assert_int_equal(fstat(fd, &info), 0);
     *length = (size_t)info.st_size;
-    bytes = malloc(*length + 1);
+    uint8_t *bytes = malloc(*length + 1);
     assert_int_equal(read(fd, bytes, *length), *length);
     close(fd);
     return bytes;
@@ -90,12 +89,11 @@ static void expect_untouched(const void *bytes, size_t length, enum mt_status ex
     struct mt_finalize_result result;
     struct mt_error error = {0};
     size_t after_length;
-    uint8_t *after;
 
     write_bytes(bytes, length);
     assert_int_equal(mt_trace_finalize(path, NULL, &result, &error), expected);
     assert_false(result.rewritten);
-    after = read_bytes(&after_length);
+    uint8_t *after = read_bytes(&after_length);
     assert_int_equal(after_length, length);
     assert_memory_equal(after, bytes, length);
     free(after);
@@ -126,7 +124,6 @@ static uint32_t add_address(struct mt_symbols *symbols, uintptr_t address)
     struct mt_modules *modules = mt_modules_new();
     struct mt_native_frame frame;
     ssize_t length = readlink(self, payload.path, sizeof payload.path);
-    uint32_t id;
 
     assert_non_null(modules);
     assert_true(length > 0);
@@ -134,7 +131,7 @@ static uint32_t add_address(struct mt_symbols *symbols, uintptr_t address)
     payload.definition.path_bytes = (uint32_t)length;
     made_ok(mt_modules_add(modules, &payload, sizeof payload.definition + (size_t)length));
     mt_modules_frame(modules, address, &frame);
-    id = add_frame(symbols, frame.function, frame.file, 0);
+    uint32_t id = add_frame(symbols, frame.function, frame.file, 0);
     mt_modules_free(modules);
     return id;
 }
@@ -304,11 +301,10 @@ TEST(test_all_but_stacks_stays)
         struct mt_error error = {0};
         struct stat info;
         size_t length, again_length;
-        uint8_t *bytes, *again;
 
         make_trace(&made, seed, (size_t)seed * 700, 20);
         add_native_stacks(&made);
-        bytes = written_trace(&made, seed % 3 * 400, seed % 4 > 0, &length);
+        uint8_t *bytes = written_trace(&made, seed % 3 * 400, seed % 4 > 0, &length);
         write_bytes(bytes, length);
         made_ok(mt_trace_finalize(path, &options, &result, &error));
         assert_true(result.rewritten);
@@ -327,7 +323,7 @@ TEST(test_all_but_stacks_stays)
         free(bytes);
         bytes = read_bytes(&length); /* a second run gives the same */
         made_ok(mt_trace_finalize(path, NULL, NULL, NULL));
-        again = read_bytes(&again_length);
+        uint8_t *again = read_bytes(&again_length);
         assert_int_equal(again_length, length);
         assert_memory_equal(again, bytes, length);
         free(again);
@@ -385,14 +381,13 @@ static void expect_shape(const char *letters, const char *expected)
     struct mt_event event = {.kind = MT_EVENT_ALLOC, .stack = MT_NO_ID, .name = MT_NO_ID};
     char functions[1024];
     size_t length;
-    uint8_t *bytes;
 
     made_ok(mt_symbols_init(&made.symbols));
     for (; *letters; letters++)
         made_ok(mt_symbols_stack(&made.symbols, event.stack,
                                  frame_by_letter(&made.symbols, *letters), &event.stack));
     made.events = &event;
-    bytes = written_trace(&made, 0, 1, &length);
+    uint8_t *bytes = written_trace(&made, 0, 1, &length);
     write_bytes(bytes, length);
     made_ok(mt_trace_finalize(path, NULL, NULL, NULL));
     read_functions(functions, sizeof functions);
@@ -425,10 +420,9 @@ TEST(test_without_native_frames_nothing_happens)
 {
     struct made_trace made;
     size_t length;
-    uint8_t *bytes;
 
     make_trace(&made, 5, 1000, 10);
-    bytes = written_trace(&made, 100, 1, &length);
+    uint8_t *bytes = written_trace(&made, 100, 1, &length);
     expect_untouched(bytes, length, MT_OK);
     free(bytes);
     unmake_trace(&made);
@@ -438,13 +432,12 @@ TEST(test_damaged_traces_stay_as_they_are)
 {
     struct made_trace made;
     size_t length;
-    uint8_t *bytes;
 
     if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 6, 3000, 10);
     add_native_stacks(&made);
-    bytes = written_trace(&made, 200, 1, &length);
+    uint8_t *bytes = written_trace(&made, 200, 1, &length);
     for (size_t i = 0; i < 16; i++)
         bytes[length / 2 + i] ^= 0x55;
     expect_untouched(bytes, length, MT_ERR_FORMAT);
@@ -464,13 +457,12 @@ TEST(test_links_are_not_followed)
     struct stat info;
     char link[PATH_MAX];
     size_t length;
-    uint8_t *bytes;
 
     if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 7, 100, 10);
     add_native_stacks(&made);
-    bytes = written_trace(&made, 0, 1, &length);
+    uint8_t *bytes = written_trace(&made, 0, 1, &length);
     write_bytes(bytes, length);
     snprintf(link, sizeof link, "%s/link", folder);
     assert_int_equal(symlink("trace", link), 0);
@@ -505,14 +497,13 @@ TEST(test_a_death_in_libdw_is_survived)
     struct mt_trace_end end;
     struct made_trace made;
     size_t length, after_length;
-    uint8_t *bytes, *after;
 
     if (!mt_symbolize_available(NULL))
         skip();
     mt_outputs_handle_signals();
     make_trace(&made, 9, 1000, 10);
     add_native_stacks(&made);
-    bytes = written_trace(&made, 0, 1, &length);
+    uint8_t *bytes = written_trace(&made, 0, 1, &length);
     write_bytes(bytes, length);
     libdw_dies = true;
     mt_trace_end(&end, path, &options);
@@ -521,7 +512,7 @@ TEST(test_a_death_in_libdw_is_survived)
     assert_false(end.native.rewritten);
     assert_string_equal(end.native_error.text,
                         "the process that looks up names was killed (signal 6)");
-    after = read_bytes(&after_length);
+    uint8_t *after = read_bytes(&after_length);
     assert_int_equal(after_length, length);
     assert_memory_equal(after, bytes, length);
     expect_alone();
@@ -564,17 +555,16 @@ TEST(test_signals_leave_nothing_behind)
         .progress = be_killed, .context = &killing, .unfinished = &killing.list};
     struct made_trace made;
     size_t length, after_length;
-    uint8_t *bytes, *after;
 
     if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 8, 1000, 10);
     add_native_stacks(&made);
-    bytes = written_trace(&made, 0, 1, &length);
+    uint8_t *bytes = written_trace(&made, 0, 1, &length);
     write_bytes(bytes, length);
     assert_int_equal(mt_trace_finalize(path, &options, NULL, NULL), MT_ERR_OUTPUT);
     assert_non_null(killing.lent);
-    after = read_bytes(&after_length);
+    uint8_t *after = read_bytes(&after_length);
     assert_int_equal(after_length, length);
     assert_memory_equal(after, bytes, length);
     expect_alone();

@@ -132,7 +132,6 @@ static unsigned run_program(uint64_t seed, const char *policy)
     static struct mt_fit_summary summary;
     static bool fits[LIMITS];
     struct program program = {.policy = policy};
-    unsigned contradicts;
 
     random_state = seed;
     program.count = make_program(program.events);
@@ -141,7 +140,7 @@ static unsigned run_program(uint64_t seed, const char *policy)
     for (uint64_t limit = 1; limit < LIMITS; limit++)
         fits[limit] = serves(&program, mt_base_order_at(0), limit * MT_MIB);
     fit(&program, 1, &summary);
-    contradicts = check(&summary.devices[0], fits);
+    unsigned contradicts = check(&summary.devices[0], fits);
     mt_fit_release(&summary);
     fit(&program, MT_BASE_ORDERS, &summary);
     check_orders(&program, &summary.devices[0]);

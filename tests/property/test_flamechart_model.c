@@ -266,11 +266,10 @@ static bool boundary_between(const struct world *world, const struct mt_flamecha
 {
     for (uint32_t i = 0; i < chart->cell_count; i++) {
         const struct mt_cell *cell = &chart->cells[i];
-        const struct mt_phase *phase;
 
         if (cell->row + 1 >= chart->frame_row)
             break;
-        phase = &world->phases[cell->phase];
+        const struct mt_phase *phase = &world->phases[cell->phase];
         if ((phase->begin_event > left && phase->begin_event <= right) ||
             (phase->end_event >= left && phase->end_event < right))
             return true;
@@ -350,7 +349,6 @@ TEST(random_traces_agree_with_the_naive_model)
     static struct world world;
 
     for (uint64_t seed = 1; seed <= 400; seed++) {
-        struct mt_flamechart *unmerged;
         bool framed_frees = seed % 3 != 0;
 
         random_state = seed;
@@ -359,7 +357,7 @@ TEST(random_traces_agree_with_the_naive_model)
             world.events[0].kind = MT_EVENT_FREE_REQUESTED;
             world.events[0].stack = 0;
         }
-        unmerged = build_whole(&world, 8192);
+        struct mt_flamechart *unmerged = build_whole(&world, 8192);
         for (uint32_t bins = 1; bins < 600; bins = bins * 3 + 1) {
             struct mt_flamechart *chart = build_whole(&world, bins);
 
@@ -380,18 +378,16 @@ TEST(windows_cut_what_they_do_not_hold)
     static struct world world;
 
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        struct mt_flamechart *chart;
-        size_t first, last;
-        uint32_t bins;
         int64_t top_net = 0, outside = 0;
 
         random_state = seed;
         make_world(&world, true);
-        first = linear_below((uint32_t)world.count);
-        last = first + linear_below((uint32_t)(world.count - first));
-        bins = 1 + linear_below(100);
-        chart = build(&world, world.events[first].seq, world.events[last].seq,
-                      world.events[first].t_ns, world.events[last].t_ns, bins);
+        size_t first = linear_below((uint32_t)world.count);
+        size_t last = first + linear_below((uint32_t)(world.count - first));
+        uint32_t bins = 1 + linear_below(100);
+        struct mt_flamechart *chart =
+            build(&world, world.events[first].seq, world.events[last].seq, world.events[first].t_ns,
+                  world.events[last].t_ns, bins);
         check_order(chart);
         check_nesting(chart, bins);
         assert_int_equal(chart->enter_allocated,

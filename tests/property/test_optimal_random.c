@@ -114,12 +114,11 @@ TEST(exact_search_decides)
         uint64_t addresses[ORACLE_MAX_BUFFERS], best, nodes;
         struct mt_instance instance;
         struct mt_buffers buffers;
-        struct mt_exact *exact;
 
         make_tiny(&buffers, i);
         best = oracle_optimum(&buffers);
         mt_instance_build(&buffers, &instance);
-        exact = mt_exact_new(&instance);
+        struct mt_exact *exact = mt_exact_new(&instance);
         assert_non_null(exact);
         for (k = 0; k < instance.count; k++)
             order[k] = k;
@@ -246,9 +245,8 @@ TEST(checker_agrees_with_all_pairs)
         uint64_t addresses[8], height, count = 2 + xorshift_below(6);
         struct mt_buffers buffers;
         bool valid;
-        size_t k;
         make_buffers(&buffers, count, 2 + xorshift_below(6), 1 + xorshift_below(4));
-        for (k = 0; k < buffers.count; k++)
+        for (size_t k = 0; k < buffers.count; k++)
             addresses[k] = xorshift_below(16);
         mt_placement_check(&buffers, addresses, &valid, &height);
         assert_int_equal(valid, oracle_valid(&buffers, addresses));

@@ -46,10 +46,9 @@ static void take(struct program *program)
     struct mt_policy_request request = {random_size(), (uint32_t)xorshift_below(STREAMS),
                                         (uint16_t)xorshift_below(POOLS), program->next_addr, 0};
     struct mt_policy_block block;
-    enum mt_status status;
 
     program->next_addr += 256 * MT_MIB;
-    status = program->observer.ops->alloc(program->policy, &request, &block);
+    enum mt_status status = program->observer.ops->alloc(program->policy, &request, &block);
     if (status == MT_ERR_DEVICE_OOM) {
         assert_true(program->may_fail);
         return;
@@ -81,13 +80,11 @@ static void empty_cache(struct program *program)
 
 static void run(struct program *program)
 {
-    size_t held;
-
     for (size_t step = 0; step < STEPS || program->observer.count; step++) {
         uint64_t dice = xorshift_below(100);
         mt_device_clear(&program->device);
         observer_new_log(&program->observer);
-        held = program->observer.count;
+        size_t held = program->observer.count;
         if (step >= STEPS)
             give(program, 0);
         else if (dice == 0)

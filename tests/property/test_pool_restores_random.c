@@ -180,15 +180,13 @@ static void restore_segment(const struct checkpoint *checkpoint, const struct se
 
 static void restore(const struct checkpoint *checkpoint)
 {
-    size_t first;
-
     for (size_t i = program.count; i-- > 0;)
         if (program.held[i].pool == POOL)
             give_back(i);
     if ((!checkpoint->count && checkpoint->segment_count < 2) ||
         program.count + checkpoint->count >= LIVE)
         return;
-    first = dice_below(&dice, checkpoint->segment_count);
+    size_t first = dice_below(&dice, checkpoint->segment_count);
     for (size_t i = 0; i < checkpoint->segment_count; i++)
         restore_segment(checkpoint, &program.segments[(first + i) % checkpoint->segment_count]);
     take(0); /* a block that stays and dies at once could be a gap */
@@ -249,10 +247,8 @@ TEST(every_restore_is_exact)
     uint64_t seed, restores = 0;
 
     for (seed = 1; seed <= PROGRAMS; seed++) {
-        const struct mt_replay_result *result;
-
         make_program(seed);
-        result = replay("pytorch");
+        const struct mt_replay_result *result = replay("pytorch");
         if (!result->verify.exact)
             fail_msg("seed %llu: %s", (unsigned long long)seed, result->verify.first_difference);
         assert_int_equal(result->restores.restores, program.restores);

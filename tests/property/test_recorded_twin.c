@@ -245,12 +245,11 @@ static void assert_truth(const struct mt_driver_report *driver, const struct twi
 TEST(analyses_are_the_same_and_the_rest_is_true)
 {
     for (size_t i = 0; i < 2 * MT_ARRAY_LEN(captures); i++) {
-        struct mt_report *plain, *recorded;
         struct pair pair;
 
         open_pair(&pair, captures[i / 2], 1000 + i);
-        plain = analyzed(pair.plain);
-        recorded = analyzed(pair.recorded);
+        struct mt_report *plain = analyzed(pair.plain);
+        struct mt_report *recorded = analyzed(pair.recorded);
         assert_int_equal(plain->driver_count, 0);
         assert_true(recorded->driver_count > 0);
         assert_same_document(plain, recorded);

@@ -33,13 +33,12 @@ static json_t *data_of(const char *page)
     static const char begin[] = "<script type=\"application/json\" id=\"mt-data\">";
     const char *at = strstr(page, begin), *end;
     json_error_t error;
-    json_t *data;
 
     assert_non_null(at);
     at += strlen(begin);
     end = strstr(at, "</script>");
     assert_non_null(end);
-    data = json_loadb(at, (size_t)(end - at), 0, &error);
+    json_t *data = json_loadb(at, (size_t)(end - at), 0, &error);
     if (!data)
         print_error("%s at %d\n", error.text, error.position);
     assert_non_null(data);
@@ -81,12 +80,10 @@ static void check_runs(const json_t *told, const struct mt_history *history)
     size_t count = 0, at = 0;
 
     for (uint32_t i = 0; i < history->column_count; i++) {
-        bool is_exact;
-
         while (at < json_array_size(exact) &&
                i >= (uint32_t)(number_at(told, "exact", at) + number_at(told, "exact", at + 1)))
             at += 2;
-        is_exact = at < json_array_size(exact) && i >= (uint32_t)number_at(told, "exact", at);
+        bool is_exact = at < json_array_size(exact) && i >= (uint32_t)number_at(told, "exact", at);
         assert_int_equal(is_exact, history->columns[i].is_exact);
         exact_columns += is_exact;
     }
@@ -150,7 +147,7 @@ static void check_page(const struct mt_report *report)
 {
     const struct mt_report_html page = {.report = report, .answer = "</pre><script>a"};
     struct mt_buf out = {0};
-    json_t *data, *devices;
+    json_t *devices;
 
     mt_report_html_add(&out, &page);
     assert_false(out.failed);
@@ -160,7 +157,7 @@ static void check_page(const struct mt_report *report)
     assert_int_equal(count_of(out.data, "</script"), 2);
     assert_int_equal(count_of(out.data, " src="), 0);
     check_claim(out.data, report);
-    data = data_of(out.data);
+    json_t *data = data_of(out.data);
     devices = json_object_get(data, "devices");
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *told = json_array_get(devices, i);

@@ -32,11 +32,10 @@ static void read_file(const char *path, struct mt_buf *bytes)
 static struct snapshot_digest digest_copy(const char *bytes, size_t length, bool no_short_cuts)
 {
     char *copy = malloc(length ? length : 1);
-    struct snapshot_digest digest;
 
     assert_non_null(copy);
     memcpy(copy, bytes, length);
-    digest = digest_snapshot(copy, length, no_short_cuts);
+    struct snapshot_digest digest = digest_snapshot(copy, length, no_short_cuts);
     free(copy);
     return digest;
 }
@@ -44,7 +43,6 @@ static struct snapshot_digest digest_copy(const char *bytes, size_t length, bool
 static void check(const char *bytes, size_t length)
 {
     struct snapshot_digest quick = digest_copy(bytes, length, false);
-    struct snapshot_digest slow;
 
     if (quick.status != MT_OK) {
         assert_true(quick.status == MT_ERR_FORMAT || quick.status == MT_ERR_UNSUPPORTED);
@@ -52,7 +50,7 @@ static void check(const char *bytes, size_t length)
         assert_true(quick.error.offset <= length || quick.error.offset == MT_NO_OFFSET);
         return;
     }
-    slow = digest_copy(bytes, length, true);
+    struct snapshot_digest slow = digest_copy(bytes, length, true);
     assert_int_equal(slow.status, MT_OK);
     assert_int_equal(slow.events, quick.events);
     assert_true(slow.hash == quick.hash);

@@ -100,7 +100,6 @@ static void check_node_cells(const char *name, const struct mt_report *report,
 
     for (size_t i = 0; i < drawing->op_count; i++) {
         const struct mt_op *op = &drawing->ops[i];
-        double width;
 
         if (!is_node_cell(op))
             continue;
@@ -111,7 +110,7 @@ static void check_node_cells(const char *name, const struct mt_report *report,
             node++;
         if (node == icicle->count)
             fail_msg("%s: no node is like the cell '%s'", name, op->title);
-        width = (double)icicle->nodes[node].bytes * scale;
+        double width = (double)icicle->nodes[node].bytes * scale;
         assert_true(op->width <= width + 0.01);
         node++;
         drawn++;
@@ -201,13 +200,12 @@ static void check_model(const struct mt_report *report, const struct mt_device_r
 
     for (uint32_t i = 0; i < chart->cell_count; i++) {
         const struct mt_cell *cell = &chart->cells[i];
-        const struct mt_phase_use *use;
 
         if ((cell->kind != MT_CELL_STEP && cell->kind != MT_CELL_PHASE) || cell->merged > 1)
             continue;
         if (report->phases[cell->phase].end_event > chart->end_event)
             continue; /* its teardown is not drawn */
-        use = &device->phase_uses[cell->phase];
+        const struct mt_phase_use *use = &device->phase_uses[cell->phase];
         assert_int_equal(cell->net_bytes, (int64_t)(use->exit.allocated - use->enter.allocated));
         assert_int_equal(cell->peak_allocated, use->peak.allocated);
         assert_int_equal(cell->begin_t_ns,

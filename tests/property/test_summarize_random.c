@@ -76,11 +76,10 @@ static void check_file(const struct mt_buf *bytes)
 {
     struct mt_rank_set read = {0};
     struct mt_error error = {0};
-    struct mt_buf again;
 
     if (decode_copy(bytes->data, bytes->length, &read, &error) != MT_OK)
         fail_msg("%s", error.text);
-    again = encoded(&read);
+    struct mt_buf again = encoded(&read);
     assert_int_equal(again.length, bytes->length);
     assert_memory_equal(again.data, bytes->data, bytes->length);
     mt_buf_release(&again);
@@ -89,13 +88,12 @@ static void check_file(const struct mt_buf *bytes)
 
 static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *policy)
 {
-    struct mt_buf bytes, again;
     struct fake fake;
 
     seed = 88172645463325252u + round * 6007 + (uint64_t)wild * 3 + (uint64_t)middle;
     make(&fake, wild, middle, heaps);
-    bytes = summarized(&fake, policy, wild);
-    again = summarized(&fake, policy, wild);
+    struct mt_buf bytes = summarized(&fake, policy, wild);
+    struct mt_buf again = summarized(&fake, policy, wild);
     assert_true(wild || bytes.length);
     assert_int_equal(bytes.length, again.length);
     if (bytes.length) {

@@ -40,11 +40,10 @@ TEST(random_sets_round_trip)
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct mt_rank_set made = {0}, read = {0};
         struct mt_error error = {0};
-        struct mt_buf bytes, again;
         const char *why = "";
 
         fill(&made, seed);
-        bytes = encoded(&made);
+        struct mt_buf bytes = encoded(&made);
         assert_true(mt_summary_probe(bytes.data, bytes.length));
         if (decode_copy(bytes.data, bytes.length, &read, &error) != MT_OK)
             fail_msg("seed %d: %s", (int)seed, error.text);
@@ -52,7 +51,7 @@ TEST(random_sets_round_trip)
         if (!mt_rank_set_is_sound(&read, &why))
             fail_msg("%s", why);
         assert_true(sets_are_equal(&made, &read));
-        again = encoded(&read);
+        struct mt_buf again = encoded(&read);
         assert_int_equal(again.length, bytes.length);
         assert_memory_equal(again.data, bytes.data, bytes.length);
         mt_buf_release(&bytes);
@@ -94,7 +93,6 @@ TEST(equal_sets_have_equal_bytes)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct mt_rank_set one = {0}, other = {0}, parts[2];
-        struct mt_buf left, right;
 
         memset(parts, 0, sizeof parts);
         fill(&parts[0], seed);
@@ -103,8 +101,8 @@ TEST(equal_sets_have_equal_bytes)
             mt_rank_set_unite(&one, &parts[i]);
             mt_rank_set_unite(&other, &parts[1 - i]);
         }
-        left = encoded(&one);
-        right = encoded(&other);
+        struct mt_buf left = encoded(&one);
+        struct mt_buf right = encoded(&other);
         assert_int_equal(left.length, right.length);
         assert_memory_equal(left.data, right.data, left.length);
         mt_buf_release(&left);
@@ -121,14 +119,13 @@ TEST(decoding_adds)
 {
     struct mt_rank_set one = {0}, other = {0}, both = {0}, read = {0};
     struct mt_error error = {0};
-    struct mt_buf bytes;
 
     fill(&one, 3);
     fill(&other, 4);
     mt_rank_set_unite(&both, &one);
     mt_rank_set_unite(&both, &other);
     mt_rank_set_unite(&read, &one);
-    bytes = encoded(&other);
+    struct mt_buf bytes = encoded(&other);
     assert_int_equal(decode_copy(bytes.data, bytes.length, &read, &error), MT_OK);
     mt_rank_set_sort(&both);
     mt_rank_set_sort(&read);
@@ -175,10 +172,9 @@ static void check_changed(struct mt_rank_set *written, const struct mt_buf *byte
 TEST(damage_is_noticed)
 {
     struct mt_rank_set set = {0};
-    struct mt_buf bytes;
 
     fill(&set, 5);
-    bytes = encoded(&set);
+    struct mt_buf bytes = encoded(&set);
     for (size_t length = 0; length < bytes.length; length += 1 + length / 16)
         check_refused(bytes.data, length, MT_ERR_FORMAT);
     for (size_t at = 0; at < bytes.length; at += 1 + at / 32) {
@@ -215,11 +211,10 @@ TEST(version_2_is_read)
     struct mt_error error = {0};
     static char bytes[8192];
     FILE *file = fopen(MEMTRACE_FIXTURES "/jobs/version_2.mtsum", "rb");
-    size_t length;
     uint64_t sum = 0;
 
     assert_non_null(file);
-    length = fread(bytes, 1, sizeof bytes, file);
+    size_t length = fread(bytes, 1, sizeof bytes, file);
     (void)fclose(file);
     assert_int_equal(mt_get_u32((const uint8_t *)bytes + VERSION_AT), 2);
     if (decode_copy(bytes, length, &set, &error) != MT_OK)
@@ -267,10 +262,9 @@ TEST(windows_take_no_memory)
 {
     static const unsigned window_logs[] = {22, 27, 28, 31};
     struct mt_rank_set made = {0};
-    struct mt_buf file;
 
     fill_with(&made, 9, 150);
-    file = encoded(&made);
+    struct mt_buf file = encoded(&made);
     assert_true(mt_get_u64((const uint8_t *)file.data + 16) > 1 << 18);
     for (size_t i = 0; i < MT_ARRAY_LEN(window_logs); i++) {
         struct mt_buf with = with_window(&file, window_logs[i], true);
@@ -318,10 +312,10 @@ TEST(damaged_payloads_do_no_harm)
             size_t at = dice_below(&dice, bytes.length);
             char before = bytes.data[at];
             size_t length = dice_one_in(&dice, 4) ? dice_below(&dice, bytes.length) : bytes.length;
-            enum mt_status status;
 
             bytes.data[at] = (char)dice_any(&dice);
-            status = mt_summary_payload_read((const uint8_t *)bytes.data, length, &read, &reason);
+            enum mt_status status =
+                mt_summary_payload_read((const uint8_t *)bytes.data, length, &read, &reason);
             assert_true(status == MT_OK || (status == MT_ERR_FORMAT && reason && *reason));
             bytes.data[at] = before;
             mt_rank_set_release(&read);

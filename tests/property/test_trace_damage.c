@@ -73,12 +73,11 @@ static void read_copy(const uint8_t *bytes, size_t length, struct reading *readi
     uint8_t *copy = malloc(length + !length); /* exact: the sanitizer sees its end */
     struct mt_source *source = NULL;
     struct mt_event_batch batch;
-    enum mt_status status;
 
     assert_non_null(copy);
     memcpy(copy, bytes, length);
     memset(reading, 0, sizeof *reading);
-    status = mt_trace_open_memory(copy, length, &source, &reading->error);
+    enum mt_status status = mt_trace_open_memory(copy, length, &source, &reading->error);
     reading->opened = status == MT_OK;
     while (status == MT_OK && (status = mt_source_next(source, &batch, &reading->error)) == MT_OK) {
         for (size_t i = 0; i < batch.count; i++) {
@@ -192,11 +191,10 @@ TEST(test_flip_unfinished)
 {
     struct sample sample = *(const struct sample *)*state;
     const struct mt_zstd_frame_info *last = &sample.frames[sample.frame_count - 2];
-    uint8_t *bytes;
 
     sample.frame_count -= 2; /* damage of the last frame may look like a cut */
     sample.length = (size_t)(last->offset + last->compressed_bytes);
-    bytes = malloc(sample.length);
+    uint8_t *bytes = malloc(sample.length);
     assert_non_null(bytes);
     memcpy(bytes, sample.bytes, sample.length);
     for (size_t at = 0; at < last->offset; at++)

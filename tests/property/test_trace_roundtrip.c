@@ -139,12 +139,11 @@ static void check_trace(uint64_t seed, size_t count, uint32_t scale, size_t flus
     struct mt_source *source = NULL;
     struct mt_error error = {0};
     size_t length;
-    uint8_t *bytes;
 
     print_message("seed %llu, %zu events, flush every %zu\n", (unsigned long long)seed, count,
                   flush_every);
     make_trace(&made, seed, count, scale);
-    bytes = written_trace(&made, flush_every, finish, &length);
+    uint8_t *bytes = written_trace(&made, flush_every, finish, &length);
     assert_true(mt_trace_probe(bytes, 4));
     assert_int_equal(mt_trace_open_memory(bytes, length, &source, &error), MT_OK);
     check_header(&source->header);

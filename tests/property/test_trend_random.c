@@ -49,10 +49,9 @@ TEST(slope_is_the_median_of_all_pairs)
     for (int round = 0; round < 400; round++) {
         uint32_t count = 2 + (uint32_t)high_below(MOST - 2);
         int64_t slope;
-        double slow;
 
         fill(values, count);
-        slow = slow_slope(values, count);
+        double slow = slow_slope(values, count);
         mt_robust_slope(values, count, &slope);
         if (!(fabs((double)slope - slow) <= 1.001))
             fail_msg("round %d: %lld instead of %f", round, (long long)slope, slow);

@@ -157,7 +157,6 @@ static inline uint8_t *written_trace(const struct made_trace *made, size_t flush
     struct mt_trace_header header = made_header();
     struct mt_writer *writer = NULL;
     struct mt_error error = {0};
-    uint8_t *bytes;
 
     if (!file)
         abort();
@@ -170,7 +169,7 @@ static inline uint8_t *written_trace(const struct made_trace *made, size_t flush
     made_ok(finish ? mt_writer_finish(writer, &error) : mt_writer_flush(writer, &error));
     mt_writer_free(writer);
     *length = (size_t)lseek(fileno(file), 0, SEEK_END);
-    bytes = malloc(*length + 1);
+    uint8_t *bytes = malloc(*length + 1);
     if (!bytes || pread(fileno(file), bytes, *length, 0) != (ssize_t)*length)
         abort();
     fclose(file);

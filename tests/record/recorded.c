@@ -79,10 +79,8 @@ static pid_t start_again(const char *self, int by_spawn)
 /* Both use the GPU, the child of its own accord. */
 static int with_fork(void)
 {
-    pid_t child;
-
     use_gpu();
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         use_gpu();
         exit(0);

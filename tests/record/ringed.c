@@ -213,8 +213,6 @@ static void *work(void *argument)
 int main(int argc, char **argv)
 {
     pthread_t started[MAX_THREADS];
-    uintptr_t i;
-    int fd;
 
     if (argc == 2) { /* a child that executes the program again */
         unsigned long long addr;
@@ -228,7 +226,7 @@ int main(int argc, char **argv)
     per_second = strtoull(argv[4], NULL, 10);
     if (!threads || threads > MAX_THREADS || !blocks || blocks > MAX_LIVE)
         return 2;
-    fd = open(argv[1], O_RDWR | O_CREAT, 0600);
+    int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
     if (fd < 0 || ftruncate(fd, sizeof *book))
         give_up("book");
     book = mmap(NULL, sizeof *book, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -237,10 +235,10 @@ int main(int argc, char **argv)
     if (strtoull(argv[5], NULL, 10))
         until_ns = now_ns() + strtoull(argv[5], NULL, 10) * 1000000000u;
     start_driver();
-    for (i = 0; i < threads; i++)
+    for (uintptr_t i = 0; i < threads; i++)
         if (pthread_create(&started[i], NULL, work, (void *)i))
             give_up("no thread");
-    for (i = 0; i < threads; i++)
+    for (uintptr_t i = 0; i < threads; i++)
         pthread_join(started[i], NULL);
     return 0;
 }

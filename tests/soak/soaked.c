@@ -140,8 +140,6 @@ static void *shuffle_descriptors(void *path)
 int main(int argc, char **argv)
 {
     pthread_t threads[THREADS], others[3];
-    uintptr_t i;
-    int fd;
 
     if (argc == 2 && !strcmp(argv[1], "child")) {
         start_driver();
@@ -152,7 +150,7 @@ int main(int argc, char **argv)
         return 2;
     wanted_ns = strtoull(argv[1], NULL, 10) * 1000000000u;
     wanted_events = strtoull(argv[2], NULL, 10);
-    fd = open(argv[3], O_RDWR | O_CREAT, 0600);
+    int fd = open(argv[3], O_RDWR | O_CREAT, 0600);
     if (fd < 0 || ftruncate(fd, sizeof *book))
         give_up("book");
     book = mmap(NULL, sizeof *book, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -160,17 +158,17 @@ int main(int argc, char **argv)
         give_up("book");
     start_driver();
     started_ns = now_ns();
-    for (i = 0; i < THREADS; i++)
+    for (uintptr_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, allocate, (void *)i))
             give_up("no thread");
     if (pthread_create(&others[0], NULL, fork_children, NULL) ||
         pthread_create(&others[1], NULL, load_plugin, argv[4]) ||
         pthread_create(&others[2], NULL, shuffle_descriptors, argv[5]))
         give_up("no thread");
-    for (i = 0; i < THREADS; i++)
+    for (uintptr_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     atomic_store(&done, true);
-    for (i = 0; i < 3; i++)
+    for (uintptr_t i = 0; i < 3; i++)
         pthread_join(others[i], NULL);
     return 0;
 }

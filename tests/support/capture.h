@@ -59,13 +59,13 @@ static inline uint64_t capture_true_peak(const char *name, const char *counter)
 {
     const char *path = capture_path("captures", name, ".truth.json");
     FILE *file = fopen(path, "rb");
-    json_t *truth, *row;
+    json_t *row;
     json_int_t peak = 0;
     size_t i;
 
     if (!file)
         return 0;
-    truth = json_loadf(file, 0, NULL);
+    json_t *truth = json_loadf(file, 0, NULL);
     (void)fclose(file);
     if (!truth)
         fail_msg("%s is not JSON", path);

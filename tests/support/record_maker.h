@@ -58,15 +58,14 @@ static inline void maker_fill(struct record_maker *maker, void *object,
 
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_record_field *field = &fields[i];
-        uint64_t value;
 
         if (field->kind == MT_FIELD_TEXT) {
             mt_field_set_text(object, field, maker_text(maker));
             continue;
         }
-        value = field->kind == MT_FIELD_PATH   ? maker_path(maker)
-                : field->kind == MT_FIELD_ENUM ? maker_dice(maker, field->limit)
-                                               : maker_dice(maker, limits[field->kind]);
+        uint64_t value = field->kind == MT_FIELD_PATH   ? maker_path(maker)
+                         : field->kind == MT_FIELD_ENUM ? maker_dice(maker, field->limit)
+                                                        : maker_dice(maker, limits[field->kind]);
         if (field->kind == MT_FIELD_I32 || field->kind == MT_FIELD_I64)
             value -= 500;
         if (!mt_field_set(object, field, value))
@@ -118,11 +117,10 @@ static inline struct mt_rank_record make_record(struct record_maker *maker)
     for (uint32_t i = 0; i < mt_record_list_count; i++) {
         const struct mt_record_list *list = &mt_record_lists[i];
         uint32_t count = (uint32_t)maker_dice(maker, 6);
-        unsigned char *array;
 
         if (list->array_offset == offsetof(struct mt_rank_record, columns))
             count = count & 1 ? MT_RECORD_COLUMNS : 0;
-        array = mt_arena_array(&maker->set->arena, count + 1, list->element_bytes);
+        unsigned char *array = mt_arena_array(&maker->set->arena, count + 1, list->element_bytes);
         if (!array)
             abort();
         for (uint32_t k = 0; k < count; k++)

@@ -68,11 +68,9 @@ static inline const char *drawing_crossed_text(const struct mt_drawing *drawing,
                                                                                    : 0;
 
     for (size_t i = 0; i < end; i++) {
-        struct mt_box box;
-
         if (drawing->ops[i].kind != MT_OP_TEXT || !*drawing->ops[i].text)
             continue;
-        box = mt_text_box(&drawing->ops[i]);
+        struct mt_box box = mt_text_box(&drawing->ops[i]);
         if (drawing_line_crosses(line, &box))
             return drawing->ops[i].text;
     }
@@ -167,11 +165,9 @@ static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing,
 static inline bool drawing_has_text_in(const struct mt_drawing *drawing, const struct mt_op *rect)
 {
     for (size_t i = 0; i < drawing->op_count; i++) {
-        struct mt_box box;
-
         if (drawing->ops[i].kind != MT_OP_TEXT)
             continue;
-        box = mt_text_box(&drawing->ops[i]);
+        struct mt_box box = mt_text_box(&drawing->ops[i]);
         if (box.x >= rect->x - 0.01 && box.x + box.width <= rect->x + rect->width + 0.01 &&
             box.y + box.height / 2 >= rect->y && box.y + box.height / 2 <= rect->y + rect->height)
             return true;

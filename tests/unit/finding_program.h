@@ -29,10 +29,8 @@ static inline void expect_nothing(const char *id)
 
 static inline uint64_t take_in(const char *phase, const char *line, uint64_t bytes)
 {
-    uint64_t addr;
-
     phase_begins(phase);
-    addr = take(line, bytes);
+    uint64_t addr = take(line, bytes);
     phase_ends(phase);
     return addr;
 }

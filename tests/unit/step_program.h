@@ -54,11 +54,11 @@ static uint32_t program_frame(const char *line)
 static uint32_t program_stack(const char *line)
 {
     const char *caller = line ? strstr(line, " < ") : NULL;
-    uint32_t outer, stack;
+    uint32_t stack;
 
     if (!line)
         return MT_NO_ID;
-    outer = caller ? program_stack(caller + 3) : MT_NO_ID;
+    uint32_t outer = caller ? program_stack(caller + 3) : MT_NO_ID;
     assert_int_equal(
         mt_symbols_stack(&program.source.source.symbols, outer, program_frame(line), &stack),
         MT_OK);

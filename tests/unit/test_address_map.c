@@ -122,19 +122,16 @@ static struct mt_mosaic_cell cell(const struct mt_address *address, uint32_t pla
 
 TEST(released_memory_turns_white)
 {
-    struct mt_address *address;
-    uint32_t block;
-
     begin(40 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
-    block = take(BASE, 20 * MIB, MT_ROLE_ACTIVATIONS);
+    uint32_t block = take(BASE, 20 * MIB, MT_ROLE_ACTIVATIONS);
     at(100);
     give(block);
     at(200);
     segment(MT_EVENT_SEGMENT_FREE, BASE, 20 * MIB);
     at(300);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE + 500 * MIB, 20 * MIB);
-    address = end();
+    struct mt_address *address = end();
     assert_int_equal(address->place_count, 1); /* the second takes the place of the first */
     assert_int_equal(address->places[0].segments, 2);
     assert_true(address->places[0].base == BASE + 500 * MIB);
@@ -150,9 +147,6 @@ TEST(released_memory_turns_white)
 
 TEST(an_expandable_segment_is_one_band_that_grows)
 {
-    struct mt_address *address;
-    uint32_t rows;
-
     begin(2048 * MIB);
     for (uint64_t i = 0; i < 64; i++) {
         segment(MT_EVENT_SEGMENT_MAP, BASE + 20 * MIB * i, 20 * MIB);
@@ -163,12 +157,12 @@ TEST(an_expandable_segment_is_one_band_that_grows)
     segment(MT_EVENT_SEGMENT_UNMAP, BASE + 20 * MIB * 10, 20 * MIB);
     at(600);
     segment(MT_EVENT_SEGMENT_MAP, BASE + 20 * MIB * 10, 20 * MIB);
-    address = end();
+    struct mt_address *address = end();
     assert_int_equal(address->place_count, 2);
     assert_true(address->places[0].is_expandable && !address->places[1].is_expandable);
     assert_true(address->places[0].bytes == 64 * 20 * MIB);
     assert_true(address->places[0].reserved_end == 64 * 20 * MIB);
-    rows = address->places[0].row_count;
+    uint32_t rows = address->places[0].row_count;
     assert_true(rows * address->bytes_per_row >= 64 * 20 * MIB);
     assert_int_equal(cell(address, 0, rows - 1, 20).reserved, 0); /* not mapped yet */
     assert_true(cell(address, 0, rows - 1, 400).reserved > 0);
@@ -182,19 +176,16 @@ TEST(an_expandable_segment_is_one_band_that_grows)
 /* Byte-seconds in use and idle. */
 TEST(occupancy_is_that_of_the_blocks)
 {
-    struct mt_address *address;
-    uint32_t once, often;
-
     begin(100 * MIB);
-    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 40 * MIB);              /* event 1 */
-    segment(MT_EVENT_SEGMENT_ALLOC, BASE + 100 * MIB, 60 * MIB);  /* event 2 */
-    once = take(BASE, 10 * MIB, MT_ROLE_TEMPORARIES);             /* event 3 */
-    often = take(BASE + 100 * MIB, 60 * MIB, MT_ROLE_PARAMETERS); /* event 4 */
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 40 * MIB);                       /* event 1 */
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE + 100 * MIB, 60 * MIB);           /* event 2 */
+    uint32_t once = take(BASE, 10 * MIB, MT_ROLE_TEMPORARIES);             /* event 3 */
+    uint32_t often = take(BASE + 100 * MIB, 60 * MIB, MT_ROLE_PARAMETERS); /* event 4 */
     at(102);
     give(once); /* event 103 */
     at(503);
     give(often); /* event 504 */
-    address = end();
+    struct mt_address *address = end();
     assert_true(fabs(address->places[0].used - 10.0 * (double)MIB * 100e-6) < 1);
     assert_true(fabs(address->places[0].held - 40.0 * (double)MIB * 999e-6) < 1);
     assert_true(fabs(address->places[1].used - 60.0 * (double)MIB * 500e-6) < 1);
@@ -211,9 +202,6 @@ TEST(occupancy_is_that_of_the_blocks)
  * address space. */
 TEST(damaged_input_is_counted)
 {
-    struct mt_address *address;
-    uint32_t outside, beyond;
-
     begin(64 * MIB);
     segment(MT_EVENT_SEGMENT_FREE, BASE, 0);
     segment(MT_EVENT_SEGMENT_UNMAP, BASE, 5 * MIB);
@@ -221,8 +209,8 @@ TEST(damaged_input_is_counted)
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, UINT64_MAX - 100, 2 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, 5, UINT64_MAX / 2);
-    outside = take(BASE + 900 * MIB, MIB, MT_ROLE_OTHER);
-    beyond = take(BASE + MIB, 64 * MIB, MT_ROLE_OTHER);
+    uint32_t outside = take(BASE + 900 * MIB, MIB, MT_ROLE_OTHER);
+    uint32_t beyond = take(BASE + MIB, 64 * MIB, MT_ROLE_OTHER);
     segment(MT_EVENT_SEGMENT_MAP, BASE + 10 * MIB, 2 * MIB);
     segment(MT_EVENT_SEGMENT_UNMAP, BASE + 10 * MIB, 200 * MIB);
     segment(MT_EVENT_SEGMENT_UNMAP, BASE + 10 * MIB, 2 * MIB);
@@ -230,7 +218,7 @@ TEST(damaged_input_is_counted)
     give(outside);
     give(beyond);
     give(beyond);
-    address = end();
+    struct mt_address *address = end();
     assert_int_equal(address->outside_blocks, 1);
     assert_true(address->outside_bytes == MIB + 63 * MIB);
     assert_true(address->allocated_end == 0);
@@ -242,14 +230,12 @@ TEST(damaged_input_is_counted)
 /* Segments that have no row are counted. */
 TEST(rows_are_bounded)
 {
-    struct mt_address *address;
-
     begin(16 * MIB);
     for (uint64_t i = 0; i < 2 * MT_ADDRESS_ROWS; i++) {
         device.event = i * LAST / (2 * MT_ADDRESS_ROWS);
         segment(MT_EVENT_SEGMENT_ALLOC, BASE + i * 4 * MIB, 512 * (1 + i % 7));
     }
-    address = end();
+    struct mt_address *address = end();
     assert_true(address->row_count <= MT_ADDRESS_ROWS);
     assert_int_equal(address->place_count + address->homeless_segments, 2 * MT_ADDRESS_ROWS);
     assert_true(address->homeless_segments > 0 && address->homeless_bytes > 0);
@@ -262,7 +248,6 @@ static void draw(struct mt_address *address, const struct mt_chart_options *opti
     static struct mt_report report;
     static struct mt_timeline timeline;
     struct mt_device_report of = {.address = address, .timeline = &timeline};
-    const char *fault;
 
     timeline = (struct mt_timeline){.spans = &device.span,
                                     .span_count = 1,
@@ -273,7 +258,7 @@ static void draw(struct mt_address *address, const struct mt_chart_options *opti
         .name = "made by hand", .first_t_ns = 1000, .last_t_ns = 1000 * LAST, .device_count = 1};
     of.reserved_peak.bytes = address->reserved_end;
     mt_chart_find("address")->draw(&report, &of, options, drawing);
-    fault = drawing_fault(drawing);
+    const char *fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s", fault);
 }
@@ -293,7 +278,6 @@ TEST(the_smallest_block_tints_its_pixel)
 {
     struct mt_chart_options options = {.width = 0};
     struct mt_drawing drawing;
-    struct mt_address *address;
 
     begin(64 * 1024 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 32 * 1024 * MIB);
@@ -301,7 +285,7 @@ TEST(the_smallest_block_tints_its_pixel)
     segment(MT_EVENT_SEGMENT_ALLOC, BASE + 70000 * MIB, 32 * 1024 * MIB);
     at(400);
     take(BASE - 100 * MIB, 512, MT_ROLE_GRADIENTS);
-    address = end();
+    struct mt_address *address = end();
     assert_true(cell(address, 1, 0, 500).covered == 1);
     for (int i = 0; i < 2; i++) {
         options.event_axis = i;
@@ -326,16 +310,13 @@ static const struct mt_op *op_of_key(const struct mt_drawing *drawing, const cha
 TEST(blocks_lie_where_they_were)
 {
     struct mt_chart_options options = {.keyed = true};
-    const struct mt_op *early, *late;
     struct mt_drawing drawing;
-    struct mt_address *address;
-    uint32_t block;
 
     begin(40 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE + 100 * MIB, 20 * MIB);
     at(100);
-    block = take(BASE + 110 * MIB, 10 * MIB, MT_ROLE_ACTIVATIONS); /* event 101 */
+    uint32_t block = take(BASE + 110 * MIB, 10 * MIB, MT_ROLE_ACTIVATIONS); /* event 101 */
     at(600);
     give(block);
     segment(MT_EVENT_SEGMENT_FREE, BASE + 100 * MIB, 20 * MIB);
@@ -344,15 +325,15 @@ TEST(blocks_lie_where_they_were)
     block = take(BASE + 900 * MIB, 5 * MIB, MT_ROLE_GRADIENTS); /* event 801 */
     mt_address_builder_end(device.builder, &device.lives[block],
                            (struct mt_block_end){UINT64_MAX, UINT64_MAX});
-    address = end();
+    struct mt_address *address = end();
     assert_int_equal(address->block_count, 2);
     assert_int_equal(address->blocks[0].place, 1);
     assert_true(address->blocks[0].offset == 10 * MIB);
     assert_int_equal(address->blocks[1].place, 1);
     assert_true(address->blocks[1].offset == 0);
     draw(address, &options, &drawing);
-    early = op_of_key(&drawing, "7f0006e00000.101");
-    late = op_of_key(&drawing, "7f0038400000.801");
+    const struct mt_op *early = op_of_key(&drawing, "7f0006e00000.101");
+    const struct mt_op *late = op_of_key(&drawing, "7f0038400000.801");
     assert_true(early->paint.unseen && late->paint.unseen);
     assert_true(fabs(early->height - 2 * late->height) < 0.1);
     assert_true(fabs(early->y + early->height - (late->y + late->height - early->height)) < 0.1);
@@ -370,8 +351,6 @@ TEST(blocks_lie_where_they_were)
 /* If scores are equal, the older block is kept. */
 TEST(the_largest_blocks_are_kept)
 {
-    struct mt_address *address;
-
     begin(40 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
     for (uint32_t i = 0; i < MT_ADDRESS_BLOCKS / 10 * 11; i++) {
@@ -385,7 +364,7 @@ TEST(the_largest_blocks_are_kept)
         mt_address_builder_end(device.builder, &life, end);
         device.event++;
     }
-    address = end();
+    struct mt_address *address = end();
     assert_int_equal(address->block_count, MT_ADDRESS_BLOCKS);
     for (uint32_t i = 0; i < address->block_count; i++)
         assert_int_equal(address->blocks[i].life.block_bytes, 1024);

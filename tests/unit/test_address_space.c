@@ -76,10 +76,9 @@ static void plays_as_recorded(const char *name, bool has_context)
     struct played played;
     int64_t first_mib = 0, at;
     unsigned mib, line = 0;
-    FILE *file;
 
     snprintf(path, sizeof path, "%s/driver_addresses/%s.txt", MEMTRACE_FIXTURES, name);
-    file = fopen(path, "r");
+    FILE *file = fopen(path, "r");
     assert_non_null(file);
     begin(&played, has_context);
     while (fscanf(file, " %c", &kind) == 1) {

@@ -46,11 +46,10 @@ TEST(joined_arenas_keep_what_both_had)
         struct mt_arena arena = {0}, other = {0};
         char *old = filled & 1 ? mt_arena_text(&arena, "old", 3) : NULL;
         char *moved = filled & 2 ? mt_arena_text(&other, "moved", 5) : NULL, *later;
-        size_t bytes;
 
         if (moved)
             assert_non_null(mt_arena_alloc(&other, 1 << 20)); /* a second chunk */
-        bytes = arena.total_bytes + other.total_bytes;
+        size_t bytes = arena.total_bytes + other.total_bytes;
         mt_arena_join(&arena, &other);
         assert_int_equal(arena.total_bytes, bytes);
         assert_null(other.chunks);

@@ -63,10 +63,8 @@ TEST(each_token_is_added)
     struct program p = {0};
 
     for (int request = 0; request < 2; request++) {
-        uint64_t prompt;
-
         read_prompt(&p);
-        prompt = p.cache[0];
+        uint64_t prompt = p.cache[0];
         for (int token = 1; token < TOKENS; token++)
             next_token(&p, PROMPT + (uint64_t)token * STEP);
         end_request(&p);

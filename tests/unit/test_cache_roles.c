@@ -9,12 +9,11 @@
 TEST(inference)
 {
     struct program p;
-    uint64_t cache, temporary;
 
     begin(&p);
     enter(&p, "generate");
-    cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
-    temporary = born(&p);
+    uint64_t cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
+    uint64_t temporary = born(&p);
     freed(&p, temporary);
     freed(&p, cache);
     leave(&p, "generate");
@@ -197,11 +196,10 @@ TEST(modules_moved_over_calls)
 {
     struct program p;
     uint64_t weights[2], layer, activation;
-    uint32_t move, call;
 
     begin(&p);
-    move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
-    call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
+    uint32_t move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    uint32_t call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
     enter(&p, "request#0");
     for (int i = 0; i < 2; i++)
         weights[i] = born_by(&p, move, 4096);
@@ -228,13 +226,12 @@ TEST(modules_moved_over_calls)
 TEST(layers_moved_one_at_a_time)
 {
     struct program p;
-    uint64_t first, second, batch;
-    uint32_t move;
+    uint64_t second;
 
     begin(&p);
-    move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
-    first = born_by(&p, move, 4096);
-    batch = born(&p);
+    uint32_t move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    uint64_t first = born_by(&p, move, 4096);
+    uint64_t batch = born(&p);
     for (int layer = 0; layer < 3; layer++) {
         enter(&p, layer ? "step#1" : "step#0");
         second = born_by(&p, move, 4096);
@@ -260,12 +257,11 @@ TEST(layers_moved_one_at_a_time)
 TEST(other_blocks_with_a_library_cache)
 {
     struct program p;
-    uint64_t cache, batch;
 
     begin(&p);
     enter(&p, "request#0");
-    batch = born(&p);
-    cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
+    uint64_t batch = born(&p);
+    uint64_t cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
     for (int call = 0; call < 6; call++) {
         enter(&p, "forward");
         freed(&p, born(&p));

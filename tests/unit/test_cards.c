@@ -40,14 +40,13 @@ TEST(an_ambiguous_name_is_refused)
 
 TEST(table_is_sorted)
 {
-    const struct mt_card *card, *found;
     const char *near;
 
-    for (card = mt_cards; card->name; card++) {
+    for (const struct mt_card *card = mt_cards; card->name; card++) {
         assert_true(card == mt_cards || card[-1].memory_bytes <= card->memory_bytes);
         assert_in_range(card->capability_major, 7, 12);
         assert_true(card->shared_bytes_per_block <= card->shared_bytes_per_multiprocessor);
-        found = mt_card_find(card->name, &near);
+        const struct mt_card *found = mt_card_find(card->name, &near);
         assert_ptr_equal(found, card);
         found = mt_card_find(card->driver_name, &near);
         assert_ptr_equal(found, card);

@@ -13,14 +13,13 @@ static char root[] = "/tmp/memtrace-cgroup-XXXXXX";
 static void put(const char *path, const char *text)
 {
     char full[512];
-    FILE *file;
 
     snprintf(full, sizeof full, "%s%s", root, path);
     for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
         *at = '\0';
         mkdir(full, 0700);
     }
-    file = fopen(full, "w");
+    FILE *file = fopen(full, "w");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);

@@ -33,18 +33,16 @@ TEST(check_returns_place_and_expression)
 static int in_child(void (*body)(void), char *text, size_t size)
 {
     int ends[2], status = 0;
-    ssize_t length;
-    pid_t child;
 
     assert_int_equal(pipe(ends), 0);
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
         body();
         _exit(0);
     }
     close(ends[1]);
-    length = read(ends[0], text, size - 1);
+    ssize_t length = read(ends[0], text, size - 1);
     text[length > 0 ? length : 0] = '\0';
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);

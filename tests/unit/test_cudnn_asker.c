@@ -101,10 +101,9 @@ TEST_WITH(configurations_come_in_order, begin, NULL)
 TEST_WITH(descriptors_are_destroyed, begin, NULL)
 {
     struct cudnn_answer answer;
-    int64_t before;
 
     assert_true(ask(FAKE_LEAKS, &answer));
-    before = answer.configurations[0].workspace_bytes;
+    int64_t before = answer.configurations[0].workspace_bytes;
     assert_true(ask(1, &answer));
     assert_true(ask(FAKE_LEAKS, &answer));
     assert_int_equal(answer.configurations[0].workspace_bytes, before);

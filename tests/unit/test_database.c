@@ -234,11 +234,10 @@ TEST(statements_only_read)
          "SELECT group_concat(hex(randomblob(100000))) FROM c",
          ""},
     };
-    struct contents before;
 
     need_sqlite();
     make_database(NULL);
-    before = read_file();
+    struct contents before = read_file();
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         expect_refused(refused[i].sql, MT_ERR_USAGE, refused[i].text);
     expect_unchanged(&before);
@@ -290,13 +289,12 @@ TEST(hostile_databases)
         "CREATE TABLE target(x); CREATE TRIGGER writes AFTER INSERT ON target BEGIN"
         "    DELETE FROM peaks; END;"
         "CREATE TABLE computed(x, y AS (x + 1)); INSERT INTO computed VALUES (1);";
-    struct contents before;
     struct mt_error error;
     struct answer answer;
 
     need_sqlite();
     make_database(hostile);
-    before = read_file();
+    struct contents before = read_file();
     expect_refused("SELECT * FROM endless", MT_ERR_USAGE, "it took more than");
     assert_int_equal(ask("SELECT * FROM endless", &answer, &error), MT_ERR_USAGE);
     assert_true(answer.is_late);
@@ -313,13 +311,12 @@ TEST(hostile_databases)
 /* SQLite would make two files beside a file in WAL mode. */
 TEST(wal_leaves_nothing)
 {
-    struct contents before;
     struct mt_error error;
     struct answer answer;
 
     need_sqlite();
     make_database(NULL);
-    before = read_file();
+    struct contents before = read_file();
     before.bytes[18] = before.bytes[19] = 2;
     write_file(&before);
     (void)ask("SELECT * FROM peaks", &answer, &error); /* some versions refuse it */
@@ -338,13 +335,12 @@ static const char *const asked[] = {
 TEST(damaged_databases)
 {
     struct dice dice = {UINT64_C(88172645463325252)};
-    struct contents whole, changed;
     unsigned failed = 0;
 
     need_sqlite();
     make_database(NULL);
-    whole = read_file();
-    changed = (struct contents){malloc(whole.length), whole.length};
+    struct contents whole = read_file();
+    struct contents changed = (struct contents){malloc(whole.length), whole.length};
     assert_non_null(changed.bytes);
     for (unsigned i = 0; i < DAMAGED; i++) {
         memcpy(changed.bytes, whole.bytes, whole.length);

@@ -52,13 +52,12 @@ static void serve(struct run *run, const char *cache, const char *file)
 TEST(parts_sum_to_the_device)
 {
     struct run run;
-    const struct mt_device_parts *found;
     uint64_t sum = 0;
 
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     analyze(&run);
-    found = run.report->devices[0].device_parts;
+    const struct mt_device_parts *found = run.report->devices[0].device_parts;
     assert_non_null(found);
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
         sum += found->parts[i];
@@ -88,14 +87,13 @@ static struct mt_event *sample_of(struct run *run)
 TEST(the_context_is_that_of_the_peak)
 {
     struct run run;
-    const struct mt_device_parts *found;
 
     begin_served(&run);
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 30 * MT_MIB);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 484 * MT_MIB);
     analyze(&run);
-    found = run.report->devices[0].device_parts;
+    const struct mt_device_parts *found = run.report->devices[0].device_parts;
     assert_non_null(found);
     assert_int_equal(found->parts[MT_DEVICE_CONTEXT], 100 * MT_MIB);
     assert_int_equal(found->context_event, sample_of(&run)->seq + 10);
@@ -110,14 +108,13 @@ TEST(the_context_is_that_of_the_peak)
 TEST(an_outdated_sample_is_skipped)
 {
     struct run run;
-    const struct mt_device_parts *found;
 
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     sample_of(&run)->size_bytes = 200 * MT_MIB;
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 384 * MT_MIB);
     analyze(&run);
-    found = run.report->devices[0].device_parts;
+    const struct mt_device_parts *found = run.report->devices[0].device_parts;
     assert_non_null(found);
     assert_int_equal(found->parts[MT_DEVICE_CONTEXT], 100 * MT_MIB);
     assert_int_equal(found->context_event, run.count - 1);
@@ -128,13 +125,12 @@ TEST(an_outdated_sample_is_skipped)
 TEST(a_cache_leaves_space_for_later_allocations)
 {
     struct run run;
-    const struct mt_device_parts *found;
 
     begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER + 64 * MT_MIB, 600 * MT_MIB);
     analyze(&run);
-    found = run.report->devices[0].device_parts;
+    const struct mt_device_parts *found = run.report->devices[0].device_parts;
     assert_non_null(found);
     assert_int_equal(found->parts[MT_DEVICE_FREE], 640 * MT_MIB);
     assert_int_equal(found->spare_bytes, 40 * MT_MIB);
@@ -188,12 +184,11 @@ TEST(parts_stand_before_the_drivers_table)
 static uint64_t kv_cache_of(const char *function, const char *file)
 {
     struct run run;
-    uint64_t bytes;
 
     begin_served(&run);
     serve(&run, function, file);
     analyze(&run);
-    bytes = run.report->devices[0].peak_role_bytes[MT_ROLE_KV_CACHE];
+    uint64_t bytes = run.report->devices[0].peak_role_bytes[MT_ROLE_KV_CACHE];
     end(&run);
     return bytes;
 }

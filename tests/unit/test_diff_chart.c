@@ -95,10 +95,8 @@ static void make(struct made *made, uint64_t scale, uint64_t base, uint32_t role
 static void draw(struct mt_drawing *drawing, const struct made *made,
                  const struct mt_chart_options *options)
 {
-    const char *fault;
-
     mt_diff_draw(&made->view, options, drawing);
-    fault = drawing_fault(drawing);
+    const char *fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s (%dx%d)", fault, (int)drawing->width, (int)drawing->height);
 }

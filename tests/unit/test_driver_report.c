@@ -6,7 +6,6 @@
 TEST(memory_outside_of_the_framework)
 {
     struct run run;
-    const struct mt_driver_report *driver;
 
     begin(&run);
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 3 * MT_MIB);
@@ -19,7 +18,7 @@ TEST(memory_outside_of_the_framework)
     analyze(&run);
     assert_false(run.report->is_driver_level);
     assert_int_equal(run.report->driver_count, 1);
-    driver = &run.report->drivers[0];
+    const struct mt_driver_report *driver = &run.report->drivers[0];
     assert_int_equal(driver->then.bytes, 27 * MT_MIB);
     assert_int_equal(driver->then.framework_bytes, 20 * MT_MIB);
     assert_int_equal(driver->outside_site_count, 1);
@@ -68,7 +67,6 @@ TEST(blocks_show_segments_that_were_not_recorded)
 TEST(memory_that_only_nvml_counts)
 {
     struct run run;
-    const struct mt_residual *residual;
 
     begin(&run);
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 0); /* NVML does not count it yet */
@@ -79,7 +77,7 @@ TEST(memory_that_only_nvml_counts)
     add_free(&run, ASYNC, OTHER, 80 * MT_MIB);
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 15 * MT_MIB);
     analyze(&run);
-    residual = &run.report->drivers[0].residual;
+    const struct mt_residual *residual = &run.report->drivers[0].residual;
     assert_int_equal(residual->tracked_from, MT_TRACKED_DRIVER);
     assert_int_equal(residual->samples, 3);
     assert_int_equal(residual->unknown_samples, 1);
@@ -96,14 +94,13 @@ TEST(memory_that_only_nvml_counts)
 TEST(samples_without_the_drivers_calls)
 {
     struct run run;
-    const struct mt_residual *residual;
 
     begin(&run);
     add(&run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
     add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 2 * MT_MIB);
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 700 * MT_MIB);
     analyze(&run);
-    residual = &run.report->drivers[0].residual;
+    const struct mt_residual *residual = &run.report->drivers[0].residual;
     assert_false(run.report->drivers[0].has_calls);
     assert_int_equal(residual->tracked_from, MT_TRACKED_SEGMENTS);
     assert_int_equal(residual->tracked_bytes, 20 * MT_MIB);
@@ -137,7 +134,6 @@ TEST(refusals_and_other_devices)
 TEST(a_failure_is_fatal_if_no_allocation_follows)
 {
     for (int given = 0; given < 2; given++) {
-        const struct mt_driver_report *driver;
         struct run run;
 
         begin(&run);
@@ -151,7 +147,7 @@ TEST(a_failure_is_fatal_if_no_allocation_follows)
             add(&run, ASYNC, MT_EVENT_ALLOC, OTHER + MT_GIB, MT_MIB);
         add_free(&run, DRIVER, OTHER, MT_MIB);
         analyze(&run);
-        driver = &run.report->drivers[0];
+        const struct mt_driver_report *driver = &run.report->drivers[0];
         assert_int_equal(driver->failures_in_all, 4);
         assert_true(given ? !driver->fatal : driver->fatal->request_bytes == 3 * MT_GIB);
         end(&run);
@@ -214,7 +210,6 @@ TEST(other_refusals_prove_nothing_about_address_space)
 TEST(mapped_memory_counts_once)
 {
     struct run run;
-    const struct mt_driver_report *driver;
 
     begin(&run);
     add(&run, VIRTUAL, MT_EVENT_ALLOC, 1, 2 * MT_MIB);
@@ -224,7 +219,7 @@ TEST(mapped_memory_counts_once)
     add(&run, PYTORCH, MT_EVENT_SEGMENT_MAP, SEGMENT, 2 * MT_MIB)->flags = MT_EVENT_EXPANDABLE;
     add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 512);
     analyze(&run);
-    driver = &run.report->drivers[0];
+    const struct mt_driver_report *driver = &run.report->drivers[0];
     assert_int_equal(driver->then.bytes, 4 * MT_MIB);
     assert_int_equal(driver->then.framework_bytes, 2 * MT_MIB);
     end(&run);
@@ -256,11 +251,10 @@ TEST(programs_without_a_framework)
 TEST(native_stacks_alone)
 {
     struct run run;
-    struct mt_symbols *symbols;
     uint32_t frame;
 
     begin(&run);
-    symbols = &run.source.source.symbols;
+    struct mt_symbols *symbols = &run.source.source.symbols;
     assert_int_equal(mt_symbols_frame(symbols, add_text(&run, "ncclCommInitRank"),
                                       add_text(&run, "libnccl.so.2"), 0, &frame),
                      MT_OK);

@@ -64,17 +64,14 @@ static void backward(const struct pass *pass)
 
 static void good_step(unsigned number)
 {
-    struct pass pass;
-
     step_begins(number);
-    pass = forward(LAYERS, CALLED);
+    struct pass pass = forward(LAYERS, CALLED);
     backward(&pass);
     step_ends(number);
 }
 
 static struct pass begin(unsigned good_steps, uint32_t failed_layers)
 {
-    struct pass failed;
     unsigned i;
 
     program_begin();
@@ -82,7 +79,7 @@ static struct pass begin(unsigned good_steps, uint32_t failed_layers)
     for (i = 0; i < good_steps; i++)
         good_step(i);
     step_begins(i);
-    failed = forward(failed_layers, CALLED);
+    struct pass failed = forward(failed_layers, CALLED);
     refuse("model.py:layer:9" CALLED, BLOCK);
     return failed;
 }
@@ -220,12 +217,10 @@ TEST(a_pass_that_continues_is_no_retry)
 /* More layers than in the previous step: none of them is a retry. */
 TEST(a_longer_pass_is_no_retry)
 {
-    struct pass pass;
-
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     step_begins(0);
-    pass = forward(1, CALLED);
+    struct pass pass = forward(1, CALLED);
     backward(&pass);
     step_ends(0);
     step_begins(1);
@@ -254,9 +249,8 @@ TEST(blocks_that_every_step_keeps_are_not_held)
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     for (unsigned i = 0; i < 5; i++) {
-        struct pass pass;
         step_begins(i);
-        pass = forward(LAYERS, CALLED);
+        struct pass pass = forward(LAYERS, CALLED);
         if (i == 2) {
             refuse("model.py:layer:9" CALLED, BLOCK);
             layers(&pass, LAYERS, LAYERS, CALLED);
@@ -270,8 +264,6 @@ TEST(blocks_that_every_step_keeps_are_not_held)
  * result. */
 TEST(one_old_block_of_the_same_line_does_not_matter)
 {
-    struct pass failed;
-
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     good_step(0);
@@ -282,7 +274,7 @@ TEST(one_old_block_of_the_same_line_does_not_matter)
     try_again(CALLED);
     step_ends(1);
     step_begins(2);
-    failed = forward(3, CALLED);
+    struct pass failed = forward(3, CALLED);
     refuse("model.py:layer:9" CALLED, BLOCK);
     try_again(RETRIED);
     drop(&failed);
@@ -305,13 +297,13 @@ TEST(few_blocks_are_values)
 /* A list of equal objects. */
 TEST(blocks_of_one_stack_are_values)
 {
-    struct pass failed, kept;
+    struct pass kept;
 
     program_begin();
     (void)take("model.py:init:1", MT_MIB);
     good_step(0);
     step_begins(1);
-    failed = forward(3, CALLED);
+    struct pass failed = forward(3, CALLED);
     refuse("model.py:layer:9" CALLED, BLOCK);
     kept =
         (struct pass){.blocks = {failed.blocks[1], failed.blocks[3], failed.blocks[5]}, .count = 3};

@@ -30,10 +30,9 @@ static void add_frame(struct mt_buf *out, const void *bytes, size_t length)
 static void add_member(struct mt_buf *out, const void *bytes, size_t length)
 {
     z_stream gzip = {.next_in = (Bytef *)bytes, .avail_in = (uInt)length};
-    size_t bound;
 
     assert_int_equal(deflateInit2(&gzip, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    bound = deflateBound(&gzip, length) + 32;
+    size_t bound = deflateBound(&gzip, length) + 32;
     gzip.next_out = (Bytef *)mt_buf_reserve(out, bound);
     gzip.avail_out = (uInt)bound;
     assert_non_null(gzip.next_out);
@@ -124,14 +123,13 @@ TEST(test_members)
 {
     struct mt_buf text = {0}, raw = {0}, out = {0};
     struct mt_error error = {.text = ""};
-    size_t whole;
 
     fill(&text, 300000);
     add_member(&raw, text.data, 100000);
     add_member(&raw, "", 0);
     add_member(&raw, text.data + 100000, text.length - 100000);
     expect(&raw, &text);
-    whole = raw.length;
+    size_t whole = raw.length;
     mt_buf_add(&raw, "\0\0\0\0\0\0\0\0", 8);
     expect(&raw, &text);
     mt_buf_add_text(&raw, "more");
@@ -252,7 +250,6 @@ TEST(test_large_bomb)
     struct mt_buf plain = {0}, frame = {0}, raw = {0};
     uint64_t decoded = 0, seed = 1;
     struct mt_error error = {.text = ""};
-    enum mt_status status;
 
     memset(mt_buf_reserve(&plain, FRAME), 0, FRAME);
     for (size_t i = 0; i < NOISE; i++)
@@ -260,7 +257,7 @@ TEST(test_large_bomb)
     add_frame(&frame, plain.data, FRAME);
     for (size_t i = 0; i < FRAMES; i++)
         mt_buf_add(&raw, frame.data, frame.length);
-    status = decode_all(&raw, &plain, &decoded, &error);
+    enum mt_status status = decode_all(&raw, &plain, &decoded, &error);
     assert_int_equal(status, MT_ERR_UNSUPPORTED);
     assert_non_null(strstr(error.text, "expands more than 100 times, to more than 1 GiB"));
     assert_in_range(decoded, MT_GIB - FRAME, MT_GIB + FRAME);
@@ -356,11 +353,10 @@ TEST(test_watch)
     enum { LENGTH = 300000, PIPE_LENGTH = 1000 };
     static const char text[LENGTH];
     char path[] = "/tmp/memtrace-feed-XXXXXX", name[32];
-    struct followed followed;
     int fd = mkstemp(path), ends[2];
 
     assert_true(fd >= 0 && write(fd, text, LENGTH) == LENGTH);
-    followed = follow(path);
+    struct followed followed = follow(path);
     assert_int_equal(followed.size_bytes, LENGTH);
     assert_int_equal(followed.read_bytes, LENGTH);
     assert_true(followed.calls > 1);

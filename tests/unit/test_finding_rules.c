@@ -232,15 +232,13 @@ TEST(the_free_of_a_refused_request_counts_once)
 {
     const struct mt_analyze_options options = {
         .replay = {.policy = "pytorch", .limit_bytes = 100 * MT_MIB}};
-    uint64_t small, large;
-    struct mt_report *report;
 
     program_begin();
-    small = take("model.py:f:1", 50 * MT_MIB);
-    large = take("model.py:f:2", 200 * MT_MIB);
+    uint64_t small = take("model.py:f:1", 50 * MT_MIB);
+    uint64_t large = take("model.py:f:2", 200 * MT_MIB);
     give(large);
     give(small);
-    report = program_report_with(&options);
+    struct mt_report *report = program_report_with(&options);
     assert_int_equal(report->devices[0].allocations, 2);
     assert_int_equal(report->devices[0].frees, 2);
     program_end(report);

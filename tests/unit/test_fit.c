@@ -184,10 +184,9 @@ TEST(devices_are_searched_one_by_one)
 TEST(a_trace_that_no_limit_serves_is_reported)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 1)};
-    const struct mt_fit_result *result;
 
     events[1].size_bytes = UINT64_MAX - 5;
-    result = fit(events, 2, "pytorch:", 0);
+    const struct mt_fit_result *result = fit(events, 2, "pytorch:", 0);
     assert_false(result->fits);
     assert_int_equal(result->fit_bytes, 0);
     assert_int_equal(result->first_failure.event, 1);
@@ -212,11 +211,10 @@ TEST(the_state_at_the_start_has_to_fit)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 1, 64), event(MT_EVENT_ALLOC, 1, 10),
                                 event(MT_EVENT_ALLOC, 2, 20)};
-    const struct mt_fit_result *result;
 
     events[0].flags = events[1].flags = MT_EVENT_INITIAL;
     events[1].aux_bytes = 10 * MT_MIB;
-    result = fit(events, 3, "pytorch:", 0);
+    const struct mt_fit_result *result = fit(events, 3, "pytorch:", 0);
     assert_true(result->starts_in_middle);
     assert_int_equal(result->fit_bytes, 64 * MT_MIB);
     assert_false(result->first_failure.known);
@@ -228,11 +226,10 @@ TEST(cached_segments_of_the_start_need_not_fit)
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 1, 64),
                                 event(MT_EVENT_SEGMENT_ALLOC, 100, 200),
                                 event(MT_EVENT_ALLOC, 1, 64), event(MT_EVENT_ALLOC, 300, 20)};
-    const struct mt_fit_result *result;
 
     events[0].flags = events[1].flags = events[2].flags = MT_EVENT_INITIAL;
     events[2].aux_bytes = 64 * MT_MIB;
-    result = fit(events, 4, "pytorch:", 100 * MT_MIB);
+    const struct mt_fit_result *result = fit(events, 4, "pytorch:", 100 * MT_MIB);
     assert_int_equal(result->reserved_peak_bytes, 264 * MT_MIB);
     assert_int_equal(result->fit_bytes, 84 * MT_MIB);
     assert_int_equal(result->fit_reserved_bytes, 84 * MT_MIB);

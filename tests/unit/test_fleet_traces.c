@@ -30,12 +30,11 @@ static void make_place(struct place *place)
     assert_non_null(mkdtemp(place->folder));
     for (int i = 0; i < RANKS; i++) {
         char path[PATH_MAX];
-        FILE *file;
 
         snprintf(path, sizeof path, "%s/%02d", place->folder, i);
         assert_int_equal(mkdir(path, 0700), 0);
         strcat(strcpy(place->paths[i], path), "/snapshot.pickle");
-        file = fopen(place->paths[i], "wb");
+        FILE *file = fopen(place->paths[i], "wb");
         assert_non_null(file);
         assert_true(fprintf(file, "trace of rank %d", i) > 0);
         assert_int_equal(fclose(file), 0);

@@ -77,21 +77,19 @@ TEST(every_code_point)
 
     for (uint32_t i = 0; i <= 0x10FFFF; i++) {
         struct mt_buf text = {0};
-        struct mt_foreign_text foreign;
         struct mt_foreign_char c;
         char escape[MT_FOREIGN_ESCAPE];
-        size_t length;
 
         if (i >= 0xD800 && i < 0xE000)
             continue;
         mt_buf_add_utf8(&text, i);
         assert_int_equal(mt_utf8_read(text.data, text.length, &code), text.length);
         assert_int_equal(code, i);
-        foreign = mt_foreign_text(text.data, text.length);
+        struct mt_foreign_text foreign = mt_foreign_text(text.data, text.length);
         assert_true(mt_foreign_next(&foreign, &c));
         assert_int_equal(c.code, i);
         assert_int_equal(c.length, text.length);
-        length = mt_foreign_escape(&c, escape);
+        size_t length = mt_foreign_escape(&c, escape);
         assert_int_equal(length, strlen(escape));
         assert_false(mt_foreign_next(&foreign, &c));
         shown += c.is_shown;

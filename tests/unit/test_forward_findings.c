@@ -44,14 +44,12 @@ static bool is_rank;
 static void expect_typed(const char *given, const char *recorded, const char *expected)
 {
     const struct mt_analyze_options options = {.command = given};
-    const struct mt_finding *finding;
-    struct mt_report *report;
 
     hold_below("functional.py:cross_entropy:3");
     program.source.source.header.command = recorded;
     program.source.source.header.world_size = is_rank ? 8 : 1;
-    report = program_report_with(&options);
-    finding = finding_of(report, "loss-peak");
+    struct mt_report *report = program_report_with(&options);
+    const struct mt_finding *finding = finding_of(report, "loss-peak");
     assert_string_equal(finding->change, "chunked-loss=8");
     if (expected)
         assert_string_equal(finding->proved_by, expected);
@@ -97,12 +95,10 @@ static void forward_alone(uint32_t layers, uint32_t lines)
 
 TEST(blocks_that_forward_keeps_are_found)
 {
-    struct mt_report *report;
-
     forward_alone(6, 5);
     expect_finding("kept-forward", 600 * MT_MIB);
     forward_alone(6, 5);
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_true(has_evidence(
         finding_of(report, "kept-forward"),
         "30 blocks from 5 lines; the line with most bytes is layer model.py:1: 120 MiB"));
@@ -153,11 +149,9 @@ TEST(the_loss_belongs_to_the_forward_pass_before)
 /* Results of the call before exist while this one runs: its graph counts once. */
 TEST(the_graph_of_the_call_before_is_named)
 {
-    struct mt_report *report;
-
     forward_alone(6, 5);
     call_of_layers(6, 5);
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_int_equal(finding_of(report, "kept-forward")->bytes, 1200 * MT_MIB);
     assert_true(has_evidence(
         finding_of(report, "kept-forward"),
@@ -185,10 +179,8 @@ TEST(a_call_that_is_cut_may_have_a_backward)
 
 static const char *advice_of_forward(struct mt_report **report)
 {
-    const struct mt_finding *finding;
-
     *report = program_report();
-    finding = finding_of(*report, "kept-forward");
+    const struct mt_finding *finding = finding_of(*report, "kept-forward");
     assert_non_null(finding);
     return finding->advice;
 }
@@ -225,7 +217,6 @@ TEST(training_needs_blocks_that_forward_keeps)
 /* A graph that the program drops: if roles of some of its blocks are recorded, their ends count. */
 TEST(a_graph_with_recorded_roles)
 {
-    struct mt_report *report;
     uint64_t blocks[60];
 
     begin();
@@ -238,7 +229,7 @@ TEST(a_graph_with_recorded_roles)
     for (uint32_t i = 0; i < 60; i++)
         give(blocks[i]);
     phase_ends("forward");
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_int_equal(report->devices[0].peak_role_bytes[MT_ROLE_ACTIVATIONS], 30 * MT_MIB);
     assert_int_equal(report->devices[0].peak_role_bytes[MT_ROLE_TEMPORARIES], 30 * MT_MIB);
     program_end(report);
@@ -344,16 +335,14 @@ TEST(matrices_of_attention_are_found)
 TEST(the_largest_matrix_is_a_block)
 {
     static const uint64_t mib[] = {50, 50, 60};
-    const struct mt_finding *finding;
-    struct mt_report *report;
 
     begin();
     phase_begins("forward");
     for (size_t i = 0; i < MT_ARRAY_LEN(mib); i++)
         (void)take("functional.py:softmax:5 < model.py:attention:7", mib[i] * MT_MIB);
     phase_ends("forward");
-    report = program_report();
-    finding = finding_of(report, "attention-matrices");
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "attention-matrices");
     assert_non_null(finding);
     assert_true(has_evidence(
         finding,

@@ -50,13 +50,12 @@ static void expect_inner(const char *caller_path, bool is_inner)
     static const char module_path[] = "/x/site-packages/torch/nn/modules/module.py";
     struct mt_symbols symbols;
     struct mt_forward_logs logs = {0};
-    uint32_t caller, inner;
 
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
-    caller = stack_in(&symbols, MT_NO_ID, "main", "/home/me/train.py");
+    uint32_t caller = stack_in(&symbols, MT_NO_ID, "main", "/home/me/train.py");
     caller = stack_in(&symbols, caller, "_call_impl", module_path);
     caller = stack_in(&symbols, caller, "forward", caller_path);
-    inner = stack_in(&symbols, caller, "_call_impl", module_path);
+    uint32_t inner = stack_in(&symbols, caller, "_call_impl", module_path);
     mt_forward_logs_update(&logs, &symbols);
     assert_false(mt_forward_logs_is_inner(&logs, caller));
     assert_int_equal(mt_forward_logs_is_inner(&logs, inner), is_inner);

@@ -70,12 +70,10 @@ TEST(an_array_that_becomes_longer)
 
         program_of(framework);
         for (unsigned i = 0; i < STEPS; i++) {
-            uint64_t fresh, longer;
-
             step_begins(i);
             give(take(stacks[framework], 64 * MT_MIB));
-            fresh = take(stacks[framework], 2 * MT_MIB);
-            longer = take(stacks[framework], 2 * (i + 1) * MT_MIB);
+            uint64_t fresh = take(stacks[framework], 2 * MT_MIB);
+            uint64_t longer = take(stacks[framework], 2 * (i + 1) * MT_MIB);
             if (i)
                 give(old);
             give(fresh);
@@ -91,7 +89,6 @@ TEST(an_array_that_becomes_longer)
 static void train(enum framework framework)
 {
     const char *line = stacks[framework];
-    uint64_t activation, gradient;
 
     program_of(framework);
     (void)take(line, 256 * MT_MIB);
@@ -99,10 +96,10 @@ static void train(enum framework framework)
     for (unsigned i = 0; i < 3; i++) {
         step_begins(i);
         phase_begins("forward");
-        activation = take(line, 512 * MT_MIB);
+        uint64_t activation = take(line, 512 * MT_MIB);
         phase_ends("forward");
         phase_begins("backward");
-        gradient = take(line, 256 * MT_MIB);
+        uint64_t gradient = take(line, 256 * MT_MIB);
         give(activation);
         phase_ends("backward");
         phase_begins("optimizer");
@@ -145,13 +142,12 @@ TEST(shards_are_not_sharded_again)
                                         "torch/distributed/optim/zero_redundancy_optimizer.py"};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(files); i++) {
-        struct mt_report *report;
         char line[128];
 
         train(TORCH);
         snprintf(line, sizeof line, "%s:f:3", files[i]);
         (void)program_stack(line);
-        report = program_report();
+        struct mt_report *report = program_report();
         assert_non_null(finding_of(report, "optimizer-state"));
         assert_null(strstr(finding_of(report, "optimizer-state")->advice, "shard"));
         assert_null(strstr(finding_of(report, "large-layer")->advice, "shard"));
@@ -161,11 +157,9 @@ TEST(shards_are_not_sharded_again)
 
 TEST(a_trainer_has_options)
 {
-    struct mt_report *report;
-
     train(TORCH);
     (void)program_stack("/v/transformers/trainer.py:train:3");
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_non_null(strstr(finding_of(report, "optimizer-state")->advice,
                            "optim=\"adamw_bnb_8bit\" or optim=\"adafactor\" in TrainingArguments"));
     program_end(report);
@@ -179,12 +173,10 @@ TEST(deepspeed_has_its_own_optimizer)
                                            "/v/accelerate/optimizer.py:step:3"};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(trainers); i++) {
-        struct mt_report *report;
-
         train(TORCH);
         (void)program_stack(trainers[i]);
         (void)program_stack("/v/deepspeed/runtime/engine.py:step:3");
-        report = program_report();
+        struct mt_report *report = program_report();
         assert_non_null(strstr(finding_of(report, "optimizer-state")->advice, "DeepSpeed's"));
         program_end(report);
     }
@@ -217,14 +209,10 @@ static void renew_state(enum framework framework, bool is_donated, uint64_t firs
 
 static bool is_not_donated(enum framework framework, bool is_donated, uint64_t first_bytes)
 {
-    const struct mt_finding *finding;
-    struct mt_report *report;
-    bool is_found;
-
     renew_state(framework, is_donated, first_bytes);
-    report = program_report();
-    finding = finding_of(report, "not-donated");
-    is_found = finding;
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "not-donated");
+    bool is_found = finding;
     if (finding) {
         const struct mt_finding *state = finding_of(report, "optimizer-state");
 

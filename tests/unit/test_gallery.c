@@ -69,7 +69,6 @@ TEST(png_has_size_resolution_and_words)
     struct synthetic_options options = {.steps = 4};
     struct mt_report report;
     struct mt_buf png = {0};
-    const char *data;
     uint32_t length;
 
     if (!mt_png_available(NULL))
@@ -77,7 +76,7 @@ TEST(png_has_size_resolution_and_words)
     synthetic_report(&report, &options);
     write_png(&report, MT_THEME_LIGHT, &png);
     assert_memory_equal(png.data, "\x89PNG\r\n\x1a\n", 8);
-    data = find_chunk(&png, "IHDR", &length);
+    const char *data = find_chunk(&png, "IHDR", &length);
     assert_non_null(data);
     assert_int_equal(big_endian(data), 1660);
     assert_int_equal(data[8], 8); /* bits */
@@ -171,13 +170,12 @@ TEST(only_large_devices_are_drawn)
 {
     static struct mt_device_report devices[40];
     struct mt_report report = {.devices = devices, .device_count = MT_ARRAY_LEN(devices)};
-    struct mt_device_choice choice;
 
     for (uint16_t i = 0; i < report.device_count; i++) {
         devices[i].device = i;
         devices[i].reserved_peak.bytes = i % 4 ? 10 : 20 + i / 8; /* 0, 4 .. 36 are large */
     }
-    choice = mt_devices_by_peak(&report);
+    struct mt_device_choice choice = mt_devices_by_peak(&report);
     assert_int_equal(choice.count, MT_SHOWN_DEVICES);
     assert_int_equal(choice.omitted, 40 - MT_SHOWN_DEVICES);
     assert_int_equal(choice.devices[0]->device, 32);

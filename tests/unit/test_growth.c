@@ -35,12 +35,9 @@ static void run_list_that_keeps(void)
 
 TEST(a_list_that_keeps_grows)
 {
-    struct mt_report *report;
-    const struct mt_finding *finding;
-
     run_list_that_keeps();
-    report = program_report();
-    finding = finding_of(report, "growth");
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "growth");
     assert_non_null(finding);
     assert_int_equal(finding->bytes_per_step, 2 * MT_MIB);
     assert_int_equal(finding->bytes, 13 * 2 * MT_MIB); /* of steps 5 to 17 */
@@ -60,13 +57,10 @@ TEST(a_list_that_keeps_grows)
 /* Times of a dry run are meaningless, so growth is per step and not per time. */
 TEST(without_times_steps_are_counted)
 {
-    struct mt_report *report;
-    const struct mt_finding *finding;
-
     run_list_that_keeps();
     program.source.source.header.dry_run = "version=1";
-    report = program_report();
-    finding = finding_of(report, "growth");
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "growth");
     assert_non_null(finding);
     assert_true(has_evidence(
         finding, "at this rate, the 100 MiB of the device fills up after at most 31 more steps"));
@@ -84,15 +78,14 @@ static void replace(uint64_t bytes, enum gone gone, uint32_t without)
 
     program_begin();
     for (i = 0; i < STEPS; i++) {
-        uint64_t new, buffer;
         step_begins(i);
         give(take("model.py:forward:3", 64 * MT_MIB));
-        new = take("model.py:embed:5", bytes);
+        uint64_t new = take("model.py:embed:5", bytes);
         if (gone == THE_OLD && i)
             give(old);
         if (gone == THE_NEW)
             give(new);
-        buffer = take("train.py:join:9", 2 * parts * MT_MIB);
+        uint64_t buffer = take("train.py:join:9", 2 * parts * MT_MIB);
         if (gone != THE_OLD && i)
             give(old);
         if (gone != THE_NEW)
@@ -152,10 +145,9 @@ TEST(output_that_grows_with_the_input_is_no_growth)
 
     program_begin();
     for (uint32_t i = 0; i < STEPS; i++) {
-        uint64_t input, output;
         step_begins(i);
-        input = take("data.py:fetch:2", (i + 1) * MT_MIB);
-        output = take("model.py:forward:3", (i + 1) * MT_MIB);
+        uint64_t input = take("data.py:fetch:2", (i + 1) * MT_MIB);
+        uint64_t output = take("model.py:forward:3", (i + 1) * MT_MIB);
         if (i)
             give(old);
         give(input);
@@ -172,11 +164,10 @@ TEST(a_block_that_stays_is_no_growth)
 
     program_begin();
     for (uint32_t i = 0; i < STEPS; i++) {
-        uint64_t output;
         step_begins(i);
         if (!i)
             (void)take("model.py:init:1", 2 * MT_MIB);
-        output = take("model.py:forward:3", (2 * i + 2) * MT_MIB);
+        uint64_t output = take("model.py:forward:3", (2 * i + 2) * MT_MIB);
         if (i)
             give(old);
         old = output;
@@ -188,20 +179,16 @@ TEST(a_block_that_stays_is_no_growth)
 /* A list of all previous buffers counts once. */
 TEST(longer_buffers_that_stay_grow)
 {
-    struct mt_report *report;
-    const struct mt_finding *finding;
-
     program_begin();
     for (uint32_t i = 0; i < STEPS; i++) {
-        uint64_t new;
         step_begins(i);
-        new = take("model.py:embed:5", 2 * MT_MIB);
+        uint64_t new = take("model.py:embed:5", 2 * MT_MIB);
         (void)take("train.py:join:9", 2 * (i + 1) * MT_MIB);
         give(new);
         step_ends(i);
     }
-    report = program_report();
-    finding = finding_of(report, "growth");
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "growth");
     assert_non_null(finding);
     assert_int_equal(finding->bytes_per_step, 24 * MT_MIB); /* of 12, 14, ... 36 */
     program_end(report);
@@ -214,9 +201,8 @@ TEST(blocks_replaced_by_more_are_no_growth)
 
     program_begin();
     for (uint32_t i = 0; i < STEPS; i++) {
-        uint64_t now;
         step_begins(i);
-        now = take("model.py:forward:3", (8 + i) * MT_MIB);
+        uint64_t now = take("model.py:forward:3", (8 + i) * MT_MIB);
         if (i)
             give(last);
         last = now;
@@ -329,11 +315,10 @@ static void call(const char *line, uint64_t kept_bytes)
 {
     const char *const parts[] = {"model.py:forward:5", "model.py:forward:9"};
     char stack[160];
-    uint64_t first;
 
     snprintf(stack, sizeof stack, "%s < torch/nn/modules/module.py:_call_impl:1 < %s", parts[0],
              line);
-    first = take(stack, 4 * MT_MIB);
+    uint64_t first = take(stack, 4 * MT_MIB);
     snprintf(stack, sizeof stack, "%s < torch/nn/modules/module.py:_call_impl:1 < %s", parts[1],
              line);
     if (kept_bytes)
@@ -346,15 +331,12 @@ static void call(const char *line, uint64_t kept_bytes)
 /* The warm-up is another loop than the one that leaks. */
 TEST(growth_is_of_one_loop)
 {
-    const struct mt_finding *finding;
-    struct mt_report *report;
-
     program_begin();
     for (int i = 0; i < 12; i++)
         call("bench.py:main:10", 0);
     for (int i = 0; i < STEPS; i++)
         call("bench.py:main:16", 2 * MT_MIB);
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_int_equal(report->loop_count, 2);
     assert_string_equal(report->loops[0].name, "bench.py:10");
     assert_int_equal(report->loops[0].steps, 12);
@@ -362,7 +344,7 @@ TEST(growth_is_of_one_loop)
     assert_int_equal(report->loops[1].steps, STEPS);
     assert_int_equal(report->devices[0].steps[11].loop, 0);
     assert_int_equal(report->devices[0].steps[12].loop, 1);
-    finding = finding_of(report, "growth");
+    const struct mt_finding *finding = finding_of(report, "growth");
     assert_non_null(finding);
     assert_int_equal(finding->bytes, 13 * 2 * MT_MIB); /* of steps 17 to 29 */
     program_end(report);
@@ -371,12 +353,10 @@ TEST(growth_is_of_one_loop)
 /* The names of loops that call one function are those of the lines that call it. */
 TEST(loops_around_one_function)
 {
-    struct mt_report *report;
-
     program_begin();
     for (int i = 0; i < 6; i++)
         call(i < 3 ? "bench.py:run:3 < bench.py:main:10" : "bench.py:run:3 < bench.py:main:16", 0);
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_int_equal(report->loop_count, 2);
     assert_string_equal(report->loops[0].name, "bench.py:10");
     assert_string_equal(report->loops[1].name, "bench.py:16");
@@ -389,11 +369,9 @@ static const struct mt_finding *few_steps(const char *line, const uint64_t *byte
 {
     program_begin();
     for (unsigned i = 0; i < count; i++) {
-        uint64_t hidden;
-
         step_begins(i);
         phase_begins("forward");
-        hidden = take("model.py:forward:3", 8 * MT_MIB);
+        uint64_t hidden = take("model.py:forward:3", 8 * MT_MIB);
         phase_ends("forward");
         phase_begins(line ? "backward" : "validate");
         (void)take(line ? line : "train.py:keep:7", bytes[i]);

@@ -82,13 +82,12 @@ static void toggle(struct run *run, unsigned index)
 {
     struct live *block = &run->blocks[index];
     bool birth = !block->alive;
-    uint64_t bytes;
 
     if (birth)
         *block = (struct live){true, (unsigned)linear_below(3), (unsigned)linear_below(SITES),
                                (unsigned)linear_below(SIZES)};
     block->alive = birth;
-    bytes = size_of(block->size);
+    uint64_t bytes = size_of(block->size);
     run->now.bytes[block->role][block->site][block->size] += birth ? bytes : 0 - bytes;
     run->now.blocks[block->role][block->site][block->size] += birth ? 1 : UINT64_MAX;
     run->now.total += birth ? bytes : 0 - bytes;
@@ -110,15 +109,14 @@ static void play(struct run *run, unsigned events)
     uint64_t t_ns = 1000;
 
     for (unsigned i = 0; i < events; i++) {
-        struct mt_bytes bytes;
-
         t_ns += linear_below(2 * 100000 / events + 1);
         if (t_ns > 51000 && t_ns < 90000)
             t_ns = 90000;
         if (t_ns > 140000)
             t_ns = 140000;
         toggle(run, (unsigned)linear_below(BLOCKS));
-        bytes = (struct mt_bytes){run->now.total, run->now.total, run->now.total, 1 << 30};
+        struct mt_bytes bytes =
+            (struct mt_bytes){run->now.total, run->now.total, run->now.total, 1 << 30};
         mt_history_state(run->builder, t_ns, i + 1, MT_NO_PHASE, &bytes);
         run->times[i] = t_ns;
         run->states[i + 1] = run->now;
@@ -422,7 +420,6 @@ TEST(many_sizes)
                                          .phase = run->phase,
                                          .stack = MT_NO_ID,
                                          .block_bytes = 512 * (i + 1)};
-        struct mt_bytes bytes;
 
         if (i >= 16) {
             mt_history_death(run->builder, i % 16, 512 * (uint64_t)(i - 15), false);
@@ -430,7 +427,7 @@ TEST(many_sizes)
         }
         mt_history_birth(run->builder, i % 16, &group, group.block_bytes, false);
         total += group.block_bytes;
-        bytes = (struct mt_bytes){total, total, total, total};
+        struct mt_bytes bytes = (struct mt_bytes){total, total, total, total};
         mt_history_state(run->builder, 1000 + i, i + 1, MT_NO_PHASE, &bytes);
     }
     mt_history_finish(run->builder, &run->history);

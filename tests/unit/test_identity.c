@@ -171,11 +171,10 @@ TEST(what_is_out_of_range_is_unknown)
                                      .process_groups = "=1\n",
                                      .device_uuid = {long_text},
                                      .device_pci = {"0000:65:00.0"}};
-    struct mt_identity identity;
 
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
-    identity = identity_of(&header, NULL);
+    struct mt_identity identity = identity_of(&header, NULL);
     assert_int_equal(identity.rank, -1);
     assert_int_equal(identity.local_rank, -1);
     assert_int_equal(identity.restart, -1);

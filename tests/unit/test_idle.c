@@ -49,14 +49,14 @@ static void work(uint32_t step)
  * ones, of one line), gradients of 8 MiB, state of 16 MiB. */
 static void train(uint32_t step, uint64_t *kept_gradient)
 {
-    uint64_t early, in_loss, last, other, gradient;
+    uint64_t early, last;
 
     step_begins(step);
     begin("forward");
     early = take("model.py:early:3", 4 * MT_MIB);
     work(step);
-    in_loss = take("model.py:middle:6", 3 * MT_MIB);
-    other = take("model.py:last:9", MT_MIB);
+    uint64_t in_loss = take("model.py:middle:6", 3 * MT_MIB);
+    uint64_t other = take("model.py:last:9", MT_MIB);
     if (!step)
         (void)take("model.py:last:9", 5 * MT_MIB); /* kept, but no activation */
     last = take("model.py:last:9", MT_MIB);
@@ -69,7 +69,7 @@ static void train(uint32_t step, uint64_t *kept_gradient)
     work(step);
     give(early);
     give(other);
-    gradient = take("engine.cpp:grad:1", 8 * MT_MIB);
+    uint64_t gradient = take("engine.cpp:grad:1", 8 * MT_MIB);
     end("backward");
     begin("optimizer");
     if (!step)
@@ -150,15 +150,12 @@ TEST(the_highest_of_a_name_is_reported)
 /* An optimizer that steps inside backward uses its state there. */
 TEST(nested_phases_count_as_use)
 {
-    struct mt_report *report;
-
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
     for (uint32_t i = 0; i < 4; i++) {
-        uint64_t saved;
         step_begins(i);
         begin("forward");
-        saved = take("model.py:early:3", 4 * MT_MIB);
+        uint64_t saved = take("model.py:early:3", 4 * MT_MIB);
         end("forward");
         begin("backward");
         give(saved);
@@ -170,7 +167,7 @@ TEST(nested_phases_count_as_use)
         end("backward");
         step_ends(i);
     }
-    report = program_report();
+    struct mt_report *report = program_report();
     expect_idle(report, "step#1/backward", MT_ROLE_OPTIMIZER_STATE, 16, 0);
     expect_idle(report, "step#1/forward", MT_ROLE_OPTIMIZER_STATE, 16, 16);
     program_end(report);
@@ -179,7 +176,6 @@ TEST(nested_phases_count_as_use)
 /* The same blocks in a program without backward: their uses are unknown. */
 TEST(without_training_nothing_is_idle)
 {
-    struct mt_report *report;
     uint64_t kept = 0;
 
     program_begin();
@@ -197,7 +193,7 @@ TEST(without_training_nothing_is_idle)
         end("zero_grad");
         step_ends(i);
     }
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_false(report->saw_backward);
     expect_idle(report, "step#1/zero_grad", MT_ROLE_ACTIVATIONS, 4, 0);
     program_end(report);
@@ -206,8 +202,6 @@ TEST(without_training_nothing_is_idle)
 /* If there are too many names, the highest ones are reported. */
 TEST(the_highest_names_are_reported)
 {
-    struct mt_report *report;
-    const struct mt_device_report *device;
     char name[32];
 
     program_begin();
@@ -218,8 +212,8 @@ TEST(the_highest_names_are_reported)
         give(take("model.py:work:5", (i == 3 ? 15u : i > 5 ? 21u : 20u) * MT_MIB));
         end(name);
     }
-    report = program_report();
-    device = &report->devices[0];
+    struct mt_report *report = program_report();
+    const struct mt_device_report *device = &report->devices[0];
     assert_int_equal(device->idle_count, MT_IDLE_PHASES); /* one row each: they have one role */
     assert_non_null(idle_of(report, "part ag", device->idle[0].role));
     assert_non_null(idle_of(report, "part bj", device->idle[0].role));
@@ -232,8 +226,6 @@ TEST(the_highest_names_are_reported)
 /* Without an end, it is unknown which blocks stay through the phase. */
 TEST(a_phase_without_an_end_is_not_reported)
 {
-    struct mt_report *report;
-
     program_begin();
     (void)take("module.py:_apply:1", 8 * MT_MIB);
     begin("forward");
@@ -241,7 +233,7 @@ TEST(a_phase_without_an_end_is_not_reported)
     end("forward");
     begin("backward");
     work(1);
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_non_null(idle_of(report, "forward", report->devices[0].idle[0].role));
     assert_int_equal(report->devices[0].idle_count, 1);
     program_end(report);
@@ -250,8 +242,6 @@ TEST(a_phase_without_an_end_is_not_reported)
 /* Its bytes would be those of the initial state. */
 TEST(a_phase_before_the_history_is_not_reported)
 {
-    struct mt_report *report;
-
     program_begin();
     program.source.source.header.starts_in_middle = true;
     (void)take("module.py:_apply:1", 8 * MT_MIB);
@@ -261,7 +251,7 @@ TEST(a_phase_before_the_history_is_not_reported)
     begin("forward");
     work(0);
     end("forward");
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_int_equal(report->devices[0].idle_count, 1);
     assert_non_null(idle_of(report, "forward", report->devices[0].idle[0].role));
     program_end(report);

@@ -183,10 +183,8 @@ TEST_WITH(gradients_of_two_iterations, begin, end)
     uint64_t block = alive(KIB(64), 3);
 
     for (int turn = 0; turn < 2; turn++) {
-        uint64_t gradient;
-
         passes_through(512, MT_PHASE_FORWARD);
-        gradient = born(KIB(64), MT_PHASE_BACKWARD);
+        uint64_t gradient = born(KIB(64), MT_PHASE_BACKWARD);
         freed(gradient, MT_PHASE_ZERO_GRAD, MT_ROLE_GRADIENTS);
     }
     infer();
@@ -360,15 +358,14 @@ TEST_WITH(where_blocks_end, begin, end)
 {
     uint64_t scratch = alive(KIB(4), 1), activation = alive(KIB(8), 1);
     uint64_t gradient = alive(KIB(16), 1), batch = alive(KIB(2), 1), output = alive(KIB(6), 1);
-    uint64_t next_batch, next_output;
 
     passes_through(512, MT_PHASE_FORWARD);
     freed(scratch, MT_PHASE_FORWARD, MT_ROLE_OTHER);
-    next_output = born(KIB(6), MT_PHASE_FORWARD);
+    uint64_t next_output = born(KIB(6), MT_PHASE_FORWARD);
     passes_through(512, MT_PHASE_BACKWARD);
     freed(activation, MT_PHASE_BACKWARD, MT_ROLE_OTHER);
     freed(gradient, MT_PHASE_ZERO_GRAD, MT_ROLE_OTHER);
-    next_batch = born(KIB(2), MT_PHASE_DATA);
+    uint64_t next_batch = born(KIB(2), MT_PHASE_DATA);
     freed(batch, MT_PHASE_DATA, MT_ROLE_OTHER);
     freed(output, MT_PHASE_DATA, MT_ROLE_OTHER);
     passes_through(512, MT_PHASE_FORWARD);

@@ -135,16 +135,14 @@ TEST(invalid_utf8_is_replaced)
         {"\xEF\xBF\xBF", "\xEF\xBF\xBF"},
         {"\xF4\x8F\xBF\xBF", "\xF4\x8F\xBF\xBF"},
     };
-    size_t i;
 
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mt_buf out = {0};
         struct mt_json json;
-        json_t *value;
 
         mt_json_init(&json, &out, false);
         mt_json_text(&json, NULL, cases[i].bytes);
-        value = json_loads(out.data, JSON_DECODE_ANY, NULL);
+        json_t *value = json_loads(out.data, JSON_DECODE_ANY, NULL);
         assert_non_null(value);
         assert_string_equal(json_string_value(value), cases[i].text);
         json_decref(value);
@@ -158,17 +156,15 @@ static size_t read_length(size_t length, bool all, bool *is_cut)
     char text[MT_JSON_TEXT_BYTES + 16];
     struct mt_buf out = {0};
     struct mt_json json;
-    json_t *value;
-    size_t read;
 
     memset(text, 'a', length);
     memcpy(text + length, "\xE2\x82\xAC", 4);
     mt_json_init(&json, &out, false);
     json.all = all;
     mt_json_text(&json, NULL, text);
-    value = json_loads(out.data, JSON_DECODE_ANY, NULL);
+    json_t *value = json_loads(out.data, JSON_DECODE_ANY, NULL);
     assert_non_null(value);
-    read = json_string_length(value);
+    size_t read = json_string_length(value);
     assert_null(strstr(json_string_value(value), "\xEF\xBF\xBD"));
     *is_cut = strcmp(json_string_value(value) + read - 3, "\xE2\x80\xA6") == 0;
     json_decref(value);
@@ -197,7 +193,6 @@ static json_t *devices_of_rows(size_t devices, uint64_t rows, bool all)
 {
     struct mt_buf out = {0};
     struct mt_json json;
-    json_t *root;
 
     mt_json_init(&json, &out, true);
     json.all = all;
@@ -207,7 +202,7 @@ static json_t *devices_of_rows(size_t devices, uint64_t rows, bool all)
         for (struct mt_json_list row = mt_json_rows(&json, "rows", rows); mt_json_next(&row);)
             mt_json_u64(&json, "i", row.i);
     mt_json_object_end(&json);
-    root = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
+    json_t *root = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     mt_buf_release(&out);
     return root;
@@ -216,10 +211,9 @@ static json_t *devices_of_rows(size_t devices, uint64_t rows, bool all)
 static void check_list(const json_t *object, const char *key, size_t count, size_t omitted)
 {
     char name[32];
-    const json_t *left_out;
 
     snprintf(name, sizeof name, "%s_omitted", key);
-    left_out = json_object_get(object, name);
+    const json_t *left_out = json_object_get(object, name);
     assert_int_equal(json_array_size(json_object_get(object, key)), count);
     assert_int_equal(left_out != NULL, omitted > 0);
     assert_int_equal(json_integer_value(left_out), omitted);

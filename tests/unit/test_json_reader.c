@@ -242,10 +242,9 @@ TEST(test_random_values)
         struct dice dice = {round};
         struct mt_buf text = {0}, got = {0}, wanted = {0};
         json_error_t error;
-        json_t *value;
 
         add_members(&text, &dice, 6, round % 2);
-        value = json_loadb(text.data, text.length, JSON_ALLOW_NUL, &error);
+        json_t *value = json_loadb(text.data, text.length, JSON_ALLOW_NUL, &error);
         if (!value)
             fail_msg("%s: %s", text.data, error.text);
         write_value(value, &wanted);

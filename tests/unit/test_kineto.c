@@ -96,13 +96,12 @@ static void add_range(struct mt_buf *out, const char *category, const char *name
 static struct read read_memory(const struct memory *list, size_t count)
 {
     struct mt_buf text = {0};
-    struct read read;
 
     mt_buf_add_text(&text, "{" ROWS);
     for (size_t i = 0; i < count; i++)
         add_memory(&text, &list[i]);
     mt_buf_add_text(&text, END);
-    read = read_text(text.data);
+    struct read read = read_text(text.data);
     mt_buf_release(&text);
     return read;
 }
@@ -149,7 +148,6 @@ TEST(events_in_their_order)
 TEST(facts_of_the_header)
 {
     struct mt_buf text = {0};
-    struct read read;
     const struct memory memory = {"4000000.5", 512, 512, 4096, 1, 0, 1, 7};
     const struct memory host = {"3", 8, 8, 64, 1, 0, 0, 7};
 
@@ -159,7 +157,7 @@ TEST(facts_of_the_header)
     mt_buf_add_text(&text, "{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": 7, "
                            "\"args\": {\"name\": \"thread 7 (python3)\"}}],\n"
                            "\"baseTimeNanoseconds\": 1790857026000000000}");
-    read = read_text(text.data);
+    struct read read = read_text(text.data);
     assert_int_equal(read.count, 2);
     assert_int_equal(read.events[0].t_ns, UINT64_C(1790857026000000000) + 4000000500);
     assert_int_equal(read.source->header.rank, 3);
@@ -235,7 +233,6 @@ TEST(stacks_and_phases)
         {"12", 512, 1024, 8192, 5, 0, 1, 9},
     };
     struct mt_buf text = {0}, stack = {0};
-    struct read read;
 
     mt_buf_add_text(&text, "{" ROWS);
     for (size_t i = 0; i < MT_ARRAY_LEN(list); i++)
@@ -250,7 +247,7 @@ TEST(stacks_and_phases)
     add_range(&text, "user_annotation", "forward", "\"ts\": 1, \"dur\": 19");
     add_range(&text, "user_annotation", "instant", "\"ts\": 14, \"dur\": 0");
     mt_buf_add_text(&text, END);
-    read = read_text(text.data);
+    struct read read = read_text(text.data);
     assert_int_equal(read.count, 12);
     assert_int_equal(read.events[0].kind, MT_EVENT_PHASE_PUSH);
     assert_string_equal(mt_symbols_text(&read.source->symbols, read.events[0].name),
@@ -284,7 +281,6 @@ TEST(ranges_that_overlap)
         {"6", 512, 1024, 8192, 2, 0, 1, 7},
     };
     struct mt_buf text = {0}, stack = {0};
-    struct read read;
 
     mt_buf_add_text(&text, "{" ROWS);
     add_range(&text, "cpu_op", "a", "\"ts\": 1, \"dur\": 4");
@@ -292,7 +288,7 @@ TEST(ranges_that_overlap)
     for (size_t i = 0; i < MT_ARRAY_LEN(list); i++)
         add_memory(&text, &list[i]);
     mt_buf_add_text(&text, END);
-    read = read_text(text.data);
+    struct read read = read_text(text.data);
     assert_string_equal(stack_text(read.source, read.events[0].stack, &stack), "b||0;a||0;");
     assert_string_equal(stack_text(read.source, read.events[1].stack, &stack), "b||0;");
     mt_source_close(read.source);
@@ -437,13 +433,12 @@ TEST(ranges_before_the_memory)
 {
     static const struct memory memory = {"1000", 512, 4096, 4096, 1, 0, 1, 7};
     struct mt_buf text = {0};
-    struct read read;
 
     mt_buf_add_text(&text, "{" ROWS);
     add_memory(&text, &memory);
     add_range(&text, "user_annotation", "early", "\"ts\": 10, \"dur\": 100");
     mt_buf_add_text(&text, END);
-    read = read_text(text.data);
+    struct read read = read_text(text.data);
     expect(&read, 0, MT_EVENT_ALLOC, 10000, 512, 4096 - 512);
     expect(&read, 1, MT_EVENT_PHASE_PUSH, 10000, 0, 0);
     expect(&read, 2, MT_EVENT_PHASE_POP, 110000, 0, 0);
@@ -460,7 +455,6 @@ TEST(ends_of_ranges)
     for (int is_followed = 0; is_followed < 2; is_followed++) {
         struct mt_buf text = {0}, stack = {0};
         const char *phase = NULL;
-        struct read read;
 
         mt_buf_add_text(&text, "{" ROWS);
         add_memory(&text, &memory);
@@ -471,7 +465,7 @@ TEST(ends_of_ranges)
         if (is_followed)
             add_range(&text, "cpu_op", "b", "\"ts\": 20, \"dur\": 10");
         mt_buf_add_text(&text, END);
-        read = read_text(text.data);
+        struct read read = read_text(text.data);
         for (size_t i = 0; i < read.count; i++) {
             const struct mt_event *event = &read.events[i];
 
@@ -595,14 +589,13 @@ TEST(out_of_memory)
     static const struct memory memory = {"1", 512, 512, 4096, 1, 0, 1, 7};
     static const struct memory host = {"1", 512, 512, 4096, 1, 0, 0, 7};
     struct mt_buf text = {0};
-    struct read read;
 
     mt_buf_add_text(&text, "{" ROWS);
     add_memory(&text, &memory);
     add_out_of_memory(&text, 5, 1);
     add_out_of_memory(&text, -1, 0);
     mt_buf_add_text(&text, END);
-    read = read_text(text.data);
+    struct read read = read_text(text.data);
     assert_int_equal(read.count, 3);
     expect(&read, 1, MT_EVENT_ALLOC_FAILED, 2000, 0, 1048576);
     assert_int_equal(read.events[1].device, 5);
@@ -693,14 +686,13 @@ TEST(damage)
 {
     static const struct memory memory = {"1", 512, 512, 4096, 1, 0, 1, 7};
     struct mt_buf text = {0};
-    struct read read;
 
     mt_buf_add_text(&text, "{" ROWS);
     add_memory(&text, &memory);
     mt_buf_add_text(&text, "{\"ph\": }, ");
     add_memory(&text, &memory);
     mt_buf_add_text(&text, END);
-    read = read_text(text.data);
+    struct read read = read_text(text.data);
     assert_int_equal(read.count, 3); /* with the loss and the end */
     assert_true(read.source->integrity.cut);
     assert_int_equal(read.source->integrity.records_damaged, 1);

@@ -37,15 +37,14 @@ TEST(a_clock_that_is_set)
 
     for (size_t i = 0; i < sizeof jumps_s / sizeof *jumps_s; i++) {
         struct mt_launch launch;
-        uint64_t began_ns, ended_ns;
 
         jump_s = 0;
         mt_launch_init(&launch);
-        began_ns = launch.began_t_ns;
+        uint64_t began_ns = launch.began_t_ns;
         assert_int_equal(mt_launch_start(&launch, &request, &error), MT_OK);
         jump_s = jumps_s[i];
         mt_launch_wait(&launch, 0);
-        ended_ns = mt_launch_end(&launch).t_ns;
+        uint64_t ended_ns = mt_launch_end(&launch).t_ns;
         assert_true(ended_ns >= began_ns);
         assert_true(ended_ns - began_ns < UINT64_C(1800) * 1000000000);
     }

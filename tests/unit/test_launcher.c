@@ -43,10 +43,9 @@ static void check_value(char *const *inherited, const struct mt_record_settings 
 {
     struct mt_arena arena = {0};
     char **environment = mt_record_environment(inherited, settings, &arena);
-    const char *value;
 
     assert_non_null(environment);
-    value = value_in(environment, name);
+    const char *value = value_in(environment, name);
     if (wanted) {
         assert_non_null(value);
         assert_string_equal(value, wanted);
@@ -238,14 +237,13 @@ TEST(manifest_lists_each_trace_once)
     struct mt_error error;
     char path[PATH_MAX], **traces;
     size_t count;
-    FILE *file;
     int lock;
 
     assert_int_equal(mt_manifest_new("./", path, &lock, &error), MT_OK);
     assert_int_equal(mt_manifest_read(path, &arena, &traces, &count, &error), MT_OK);
     assert_int_equal(count, 0);
     assert_null(traces[0]);
-    file = fopen(path, "a");
+    FILE *file = fopen(path, "a");
     fputs("/a/run.trace.zst\n\nnonsense\n/b\n/a/run.trace.zst\n/half", file);
     fclose(file);
     assert_int_equal(mt_manifest_read(path, &arena, &traces, &count, &error), MT_OK);

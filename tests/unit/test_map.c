@@ -95,10 +95,9 @@ TEST(agrees_with_an_oracle)
         uint64_t seed = run * UINT64_C(0x9E3779B97F4A7C15);
         struct mt_map map = {0};
         struct oracle oracle;
-        int i;
 
         choose_keys(&oracle);
-        for (i = 0; i < 20000; i++) {
+        for (int i = 0; i < 20000; i++) {
             one_operation(&map, &oracle, next_random(&seed));
             if (i % 500 == 0)
                 compare_all(&map, &oracle, run);

@@ -61,10 +61,9 @@ TEST(the_variable_is_read)
 static void write_file(const char *folder, const char *name, const char *text)
 {
     char path[300];
-    FILE *file;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
     fclose(file);

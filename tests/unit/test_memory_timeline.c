@@ -166,10 +166,9 @@ TEST(rows_that_are_impossible)
 
     for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
         char text[160];
-        struct read read;
 
         snprintf(text, sizeof text, "[[1, 2, 16, 0], %s, [2, 4, -16, 0]]", rows[i]);
-        read = read_text(text);
+        struct read read = read_text(text);
         assert_int_equal(read.source->integrity.records_damaged, 1);
         assert_int_equal(read.source->integrity.first_error.offset, 16);
         assert_false(read.source->integrity.cut);

@@ -177,12 +177,10 @@ TEST(small_layers_are_not_reported)
 static void expect_origin(const char *line, const char *text)
 {
     struct training training = one_layer;
-    const struct mt_finding *finding;
-    struct mt_report *report;
 
     training.made_by = line;
-    report = train(&training);
-    finding = finding_of(report, "large-layer");
+    struct mt_report *report = train(&training);
+    const struct mt_finding *finding = finding_of(report, "large-layer");
     assert_non_null(finding);
     assert_string_equal(finding->evidence[1], text);
     program_end(report);
@@ -227,8 +225,6 @@ static void expect_copies(const struct inference *inference, uint64_t bytes)
 {
     uint64_t results[64];
     uint32_t count = 0;
-    const struct mt_finding *finding;
-    struct mt_report *report;
 
     program_begin();
     make(&inference->model, NULL);
@@ -246,8 +242,8 @@ static void expect_copies(const struct inference *inference, uint64_t bytes)
         part_ends("forward");
         step_ends(i);
     }
-    report = program_report();
-    finding = finding_of(report, "cast-weights");
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "cast-weights");
     if (!bytes && finding)
         fail_msg("%s", finding->title);
     assert_int_equal(finding ? finding->bytes : 0, bytes);
@@ -332,15 +328,12 @@ TEST(copies_are_made_in_a_phase)
 /* State of the optimizer in half precision also has half the size, one to one. */
 TEST(state_in_half_precision_is_no_copy)
 {
-    struct mt_report *report;
-
     program_begin();
     make(&cast.model, NULL);
     for (uint32_t i = 0; i < 4; i++) {
-        uint64_t result;
         step_begins(i);
         part_begins("forward");
-        result = take("model.py:forward:9", MT_MIB);
+        uint64_t result = take("model.py:forward:9", MT_MIB);
         part_ends("forward");
         part_begins("backward");
         give(result);
@@ -352,7 +345,7 @@ TEST(state_in_half_precision_is_no_copy)
         part_ends("optimizer");
         step_ends(i);
     }
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_true(report->devices[0].peak_role_bytes[MT_ROLE_OPTIMIZER_STATE] >= CAST_BYTES);
     assert_null(finding_of(report, "cast-weights"));
     program_end(report);

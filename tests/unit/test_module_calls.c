@@ -36,20 +36,19 @@ static uint32_t stack_of(struct program *program, const char *text)
 static void expect_of(bool is_cut, const char *const *stacks, const char *wanted)
 {
     struct program program = {.count = 0};
-    struct mt_module_sequence sequence;
     struct mt_module_call calls[256];
     struct mt_python_tree tree = {0};
-    uint32_t root;
     char got[257] = "";
 
     assert_int_equal(mt_symbols_init(&program.symbols), MT_OK);
-    root = stack_of(&program, "");
+    uint32_t root = stack_of(&program, "");
     for (; stacks[program.count]; program.count++)
         program.nodes[program.count] = stack_of(&program, stacks[program.count]);
     mt_python_tree_update(&tree, &program.symbols);
     for (size_t i = 0; i < program.count; i++)
         program.nodes[i] = mt_python_node_of(&tree, program.nodes[i]);
-    sequence = (struct mt_module_sequence){root, program.nodes, program.count, is_cut};
+    struct mt_module_sequence sequence =
+        (struct mt_module_sequence){root, program.nodes, program.count, is_cut};
     assert_int_equal(mt_module_calls_find(&tree, &program.symbols, &sequence, calls), MT_OK);
     for (size_t i = 0; i < program.count; i++) {
         uint32_t times = 0;

@@ -58,8 +58,6 @@ static void fragment(void)
 static struct mt_report *analyze_program(uint64_t reserved_at_start_mib, uint16_t device_count)
 {
     const struct mt_analyze_options options = {.needs = true};
-    struct mt_report *report;
-    size_t count;
 
     program_begin();
     if (reserved_at_start_mib) {
@@ -68,13 +66,13 @@ static struct mt_report *analyze_program(uint64_t reserved_at_start_mib, uint16_
         give(start);
     }
     fragment();
-    count = program.count;
+    size_t count = program.count;
     for (uint16_t device = 1; device < device_count; device++)
         for (size_t i = 0; i < count; i++) {
             program.events[program.count] = program.events[i];
             program.events[program.count++].device = device;
         }
-    report = program_report_with(&options);
+    struct mt_report *report = program_report_with(&options);
     assert_int_equal(report->device_count, device_count);
     return report;
 }
@@ -140,10 +138,8 @@ TEST(each_setting_is_searched_once)
 /* A block of 200 MiB waits for backward; later, `later` bytes more than the model are allocated. */
 static void one_pass(const char *line, uint64_t later)
 {
-    uint64_t hidden;
-
     begin();
-    hidden = take_in("forward", line, 200 * MT_MIB);
+    uint64_t hidden = take_in("forward", line, 200 * MT_MIB);
     phase_begins("backward");
     give(take(NULL, 20 * MT_MIB));
     give(hidden);
@@ -197,11 +193,9 @@ TEST(later_blocks_of_other_lines_do_not_count)
                                          "nn.py:softmax:3 < model.py:attention:9"};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(lines); i++) {
-        uint64_t other;
-
         one_pass(firsts[i], 10 * MT_MIB);
         (void)program_stack("torch/nn/functional.py:cross_entropy:3 < eval.py:loss:8");
-        other = take_in("forward", lines[i][1], 190 * MT_MIB);
+        uint64_t other = take_in("forward", lines[i][1], 190 * MT_MIB);
         phase_begins("backward");
         give(other);
         phase_ends("backward");
@@ -212,12 +206,9 @@ TEST(later_blocks_of_other_lines_do_not_count)
 /* The matrices of attention are also activations that wait for backward. */
 TEST(bytes_of_two_findings_count_once)
 {
-    struct mt_report *report;
-    const struct mt_finding *findings;
-
     one_pass("nn.py:softmax:3 < model.py:attention:9", 10 * MT_MIB);
-    report = program_report();
-    findings = report->devices[0].findings;
+    struct mt_report *report = program_report();
+    const struct mt_finding *findings = report->devices[0].findings;
     assert_string_equal(findings[0].id, "held-activations");
     assert_int_equal(findings[0].counted_before_bytes, 0);
     assert_string_equal(findings[1].id, "attention-matrices");
@@ -230,7 +221,6 @@ TEST(bytes_of_two_findings_count_once)
 TEST(the_larger_saving_comes_first)
 {
     uint64_t hidden;
-    struct mt_report *report;
 
     begin();
     for (unsigned i = 0; i < 2; i++) {
@@ -247,7 +237,7 @@ TEST(the_larger_saving_comes_first)
         step_ends(i);
     }
     give(take_in("optimizer", "clip.py:f:1", 150 * MT_MIB));
-    report = program_report();
+    struct mt_report *report = program_report();
     assert_int_equal(finding_of(report, "optimizer-state")->saves_bytes, 200 * MT_MIB);
     assert_int_equal(finding_of(report, "held-activations")->saves_bytes, 90 * MT_MIB);
     assert_string_equal(report->devices[0].findings[0].id, "optimizer-state");

@@ -113,12 +113,11 @@ TEST_WITH(pools_of_graphs_are_found, setup, teardown)
     struct mt_pool_use pools[] = {
         {.reserved_bytes = 300 * MT_MIB},
         {.id = {0, 1}, .reserved_bytes = 100 * MT_MIB, .allocated_bytes = 60 * MT_MIB}};
-    const struct mt_finding *finding;
 
     device.reserved_peak.bytes = 400 * MT_MIB;
     device.pools = pools;
     device.pool_count = 2;
-    finding = found_by(&mt_finding_graph_pools, trees);
+    const struct mt_finding *finding = found_by(&mt_finding_graph_pools, trees);
     assert_string_equal(finding->title,
                         "CUDA graphs hold 100 MiB (25.0% of the reserved peak) in a "
                         "private pool (torch.compile)");
@@ -145,12 +144,11 @@ TEST_WITH(a_cache_that_is_most_of_the_memory_has_an_answer, setup, teardown)
                                     .parts[MT_DEVICE_KV_CACHE] = 70 * MT_MIB,
                                     .context_is_known = true,
                                     .spare_bytes = 80 * MT_MIB};
-    const struct mt_finding *finding;
 
     device.peak_role_bytes[MT_ROLE_KV_CACHE] = 70 * MT_MIB;
     assert_null(found_by(&mt_finding_kv_cache, "run.py"));
     device.device_parts = &parts;
-    finding = found_by(&mt_finding_kv_cache, "run.py");
+    const struct mt_finding *finding = found_by(&mt_finding_kv_cache, "run.py");
     assert_string_equal(
         finding->title,
         "These requests leave room for a KV cache of 150 MiB, 80.0 MiB more than it "

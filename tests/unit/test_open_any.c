@@ -157,10 +157,9 @@ TEST(test_neighbors)
         char path[64];
         struct mt_source *source;
         struct mt_error error;
-        int fd;
 
         snprintf(path, sizeof path, "/tmp/memtrace-open-XXXXXX%s", files[i].ending);
-        fd = mkstemps(path, (int)strlen(files[i].ending));
+        int fd = mkstemps(path, (int)strlen(files[i].ending));
         assert_true(fd >= 0);
         assert_int_equal(write(fd, files[i].bytes, strlen(files[i].bytes) + 1),
                          strlen(files[i].bytes) + 1);

@@ -212,13 +212,11 @@ static struct mt_buffers read_fixture(const char *name)
     static char text[1 << 16];
     struct mt_buffers buffers = {0};
     char path[400];
-    size_t length;
-    FILE *file;
 
     snprintf(path, sizeof path, "%s/minimalloc/%s.csv", MEMTRACE_FIXTURES, name);
-    file = fopen(path, "rb");
+    FILE *file = fopen(path, "rb");
     assert_non_null(file);
-    length = fread(text, 1, sizeof text, file);
+    size_t length = fread(text, 1, sizeof text, file);
     fclose(file);
     assert_int_equal(mt_buffers_from_csv(text, length, &buffers, NULL), MT_OK);
     return buffers;

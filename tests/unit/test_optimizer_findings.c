@@ -118,13 +118,10 @@ TEST(one_parameter_at_a_time_takes_less)
 /* Other blocks find no place among those of the lists: more is reserved than allocated. */
 TEST(the_saving_is_no_more_than_the_lower_bound)
 {
-    struct mt_report *report;
-    const struct mt_finding *finding;
-
     make_lists("_multi_tensor_adagrad", 1, 8);
     give(take_in("validate", "eval.py:f:1", 800 * MT_MIB));
-    report = program_report();
-    finding = finding_of(report, "foreach-peak");
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "foreach-peak");
     assert_non_null(finding);
     assert_int_equal(finding->bytes, 100 * MT_MIB);
     assert_int_equal(finding->saving, MT_SAVING_AT_LEAST);

@@ -47,13 +47,11 @@ static int capture_begin(int kept[2])
 
 static void capture_end(int fd, const int kept[2], char *text, size_t capacity)
 {
-    ssize_t length;
-
     dup2(kept[0], STDOUT_FILENO);
     dup2(kept[1], STDERR_FILENO);
     close(kept[0]);
     close(kept[1]);
-    length = pread(fd, text, capacity - 1, 0);
+    ssize_t length = pread(fd, text, capacity - 1, 0);
     text[length > 0 ? length : 0] = '\0';
     close(fd);
 }
@@ -71,11 +69,10 @@ static void parse(struct outcome *outcome, const char *line)
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     int argc = 0, kept[2], fd;
-    char *at;
 
     memset(outcome, 0, sizeof *outcome);
     snprintf(outcome->line, sizeof outcome->line, "%s", line);
-    for (at = outcome->line; at; argc++) {
+    for (char *at = outcome->line; at; argc++) {
         assert_true(argc < MAX_WORDS - 1);
         outcome->argv[argc] = at;
         at = strchr(at, ' ');

@@ -362,20 +362,19 @@ TEST_WITH(a_full_disk_leaves_the_old_result, enter, leave)
     struct mt_error error = {.text = ""};
     char *bytes = calloc(1, 1 << 20);
     struct rlimit before;
-    enum mt_status status, at_once;
     struct mt_output output;
 
     put("result", OWN);
     (void)signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    at_once = mt_output_write("result", &rules, bytes, 1 << 20, &error);
+    enum mt_status at_once = mt_output_write("result", &rules, bytes, 1 << 20, &error);
     assert_int_equal(mt_output_open(&output, "result", &rules, &error), MT_OK);
     for (int i = 0; i < 1 << 10; i++)
         (void)mt_output_add(&output, bytes, 1 << 10);
     assert_false(mt_output_add(&output, bytes, 1));
     assert_false(mt_output_restart(&output));
-    status = mt_output_finish(&output, &error);
+    enum mt_status status = mt_output_finish(&output, &error);
     (void)setrlimit(RLIMIT_FSIZE, &before);
     (void)signal(SIGXFSZ, SIG_DFL);
     free(bytes);

@@ -141,13 +141,13 @@ TEST(libraries_are_identified_by_their_files)
 
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         struct mt_symbols symbols;
-        struct mt_stack_owner owner;
         size_t count = 0;
 
         assert_int_equal(mt_symbols_init(&symbols), MT_OK);
         while (count < MAX_FRAMES && cases[i].lines[count].file)
             count++;
-        owner = mt_stack_owner(&symbols, add_stack(&symbols, cases[i].lines, count));
+        struct mt_stack_owner owner =
+            mt_stack_owner(&symbols, add_stack(&symbols, cases[i].lines, count));
         assert_true(!owner.library == !cases[i].library);
         if (cases[i].library)
             assert_string_equal(owner.library, cases[i].library);
@@ -168,10 +168,9 @@ TEST(python_frames_name_no_library)
 {
     static const struct line line = {"libnccl", "/x/libnccl.py"};
     struct mt_symbols symbols;
-    struct mt_stack_owner owner;
 
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
-    owner = mt_stack_owner(&symbols, add_stack(&symbols, &line, 1));
+    struct mt_stack_owner owner = mt_stack_owner(&symbols, add_stack(&symbols, &line, 1));
     assert_null(owner.library);
     assert_int_equal(owner.module, MT_NO_ID);
     owner = mt_stack_owner(&symbols, MT_NO_ID);
@@ -227,7 +226,6 @@ static uint64_t sum_of_owners(const struct run *run)
 TEST(ranges_identify_communicators)
 {
     struct run run;
-    const struct mt_driver_report *driver;
 
     begin(&run);
     range(&run, "backward", true);
@@ -238,7 +236,7 @@ TEST(ranges_identify_communicators)
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 64 * MT_MIB);
     range(&run, "backward", false);
     finish(&run);
-    driver = &run.report->drivers[0];
+    const struct mt_driver_report *driver = &run.report->drivers[0];
     assert_int_equal(driver->communicator_count, 2);
     assert_int_equal(driver->owner_count, 5);
     assert_int_equal(sum_of_owners(&run), driver->then.bytes - driver->then.framework_bytes);
@@ -302,7 +300,6 @@ static void buffer(struct run *run, uint8_t kind, uint64_t id, uint64_t bytes)
 TEST(ids_identify_the_communicator_of_connections)
 {
     struct run run;
-    const struct mt_driver_report *driver;
 
     begin(&run);
     take_told(&run, "NCCL: ncclCommInitRankConfig", 8 * MT_MIB, 0xa, 16, 3);
@@ -314,7 +311,7 @@ TEST(ids_identify_the_communicator_of_connections)
     buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0xb, 6 * MT_MIB);
     buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0, MT_MIB); /* owner unknown */
     finish(&run);
-    driver = &run.report->drivers[0];
+    const struct mt_driver_report *driver = &run.report->drivers[0];
     assert_int_equal(driver->communicator_count, 2);
     assert_int_equal(driver->told_communicator_count, 3);
     assert_int_equal(driver->communicators[0].id, 0xa);
@@ -363,14 +360,13 @@ TEST(the_one_maker_without_an_id_made_the_one_that_is_left)
 TEST(two_ranks_of_a_process_share_an_id)
 {
     struct run run;
-    const struct mt_driver_report *driver;
 
     begin(&run);
     take_told(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, 0xa, 2, 0);
     take_told(&run, "NCCL: ncclCommInitRank", 4 * MT_MIB, 0xa, 2, 1);
     take_told(&run, "NCCL: ncclAllReduce", 3 * MT_MIB, 0xa, 2, 1);
     finish(&run);
-    driver = &run.report->drivers[0];
+    const struct mt_driver_report *driver = &run.report->drivers[0];
     assert_int_equal(driver->communicator_count, 2);
     assert_int_equal(driver->told_communicator_count, 1);
     assert_int_equal(driver->communicators[0].communicator, MT_NO_COMMUNICATOR);
@@ -401,10 +397,9 @@ TEST(native_frames_go_before_ranges)
 {
     static const struct line cublas[] = {DRIVER_CALL, {"cublasCreate_v2", "[libcublas.so.13]"}};
     struct run run;
-    uint32_t stack;
 
     begin(&run);
-    stack = add_stack(&run.source.source.symbols, cublas, MT_ARRAY_LEN(cublas));
+    uint32_t stack = add_stack(&run.source.source.symbols, cublas, MT_ARRAY_LEN(cublas));
     take_in(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, stack);
     finish(&run);
     assert_string_equal(owner_of(&run, "cublasCreate_v2")->library, "cuBLAS");

@@ -157,17 +157,14 @@ static unsigned long long noted_in(const char *base)
 {
     char path[128], text[160];
     unsigned long long count = 0;
-    const char *member;
-    size_t length;
-    FILE *file;
 
     snprintf(path, sizeof path, "%s.collectives.%ld", base, (long)getpid());
-    file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
     assert_non_null(file);
-    length = fread(text, 1, sizeof text - 1, file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[length] = '\0';
-    member = strstr(text, "\"undecided\": ");
+    const char *member = strstr(text, "\"undecided\": ");
     assert_non_null(member);
     assert_int_equal(sscanf(member, "\"undecided\": %llu", &count), 1);
     assert_int_equal(unlink(path), 0);
@@ -194,13 +191,12 @@ TEST_WITH(a_child_of_fork_has_no_collectives, forget_all, NULL)
 {
     struct sim_order order = {0};
     int status;
-    pid_t child;
 
     collect(&order, 100);
     collect(&order, 101);
     assert_int_equal(undecided.count, 1);
     pthread_mutex_lock(&lock); /* as another thread may hold it */
-    child = fork();
+    pid_t child = fork();
     if (child == 0)
         _exit(works || work_count || pthread_mutex_trylock(&lock));
     pthread_mutex_unlock(&lock);

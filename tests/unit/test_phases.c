@@ -211,14 +211,14 @@ TEST(threads_without_ranges_inherit)
 {
     static const char node[] = "autograd::engine::evaluate_function: MmBackward0";
     struct fixture f;
-    int32_t backward, inner;
+    int32_t backward;
 
     begin(&f);
     push(&f, "step#4", 1);
     backward = push(&f, "backward", 1);
     assert_int_equal(mt_phases_current(&f.phases, 2), backward);
     assert_int_equal(mt_phases_current(&f.phases, 900), backward);
-    inner = push(&f, node, 2);
+    int32_t inner = push(&f, node, 2);
     assert_int_equal(f.phases.phases[inner].parent, backward);
     assert_int_equal(f.phases.facts[inner].kind, MT_PHASE_BACKWARD);
     assert_int_equal(mt_phases_current(&f.phases, 1), backward);
@@ -241,14 +241,14 @@ TEST(threads_without_ranges_inherit)
 TEST(ranges_that_are_reported_twice)
 {
     struct fixture f;
-    int32_t forward, inner;
+    int32_t forward;
 
     begin(&f);
     push(&f, "step#0", 1);
     forward = push(&f, "forward", 1);
     assert_int_equal(push(&f, "forward", 1), MT_NO_PHASE);
     assert_int_equal(mt_phases_current(&f.phases, 1), forward);
-    inner = push(&f, "attention", 1);
+    int32_t inner = push(&f, "attention", 1);
     assert_int_equal(f.phases.phases[inner].parent, forward);
     pop(&f, "attention", 1);
     pop(&f, "forward", 1);
@@ -327,11 +327,10 @@ TEST(ranges_of_other_threads_stand_alone)
 TEST(ranges_end_on_the_thread_that_began_them)
 {
     struct fixture f;
-    int32_t first, second;
 
     begin(&f);
-    first = push(&f, "request 1", 1);
-    second = push(&f, "request 2", 2);
+    int32_t first = push(&f, "request 1", 1);
+    int32_t second = push(&f, "request 2", 2);
     pop(&f, "request 1", 1); /* ended by thread 2, recorded as thread 1 */
     assert_false(f.phases.phases[first].cut);
     assert_int_equal(mt_phases_current(&f.phases, 2), second);
@@ -367,14 +366,13 @@ TEST(plumbing_ends_alone)
 TEST(inheritance)
 {
     struct fixture f;
-    int32_t a, b, own;
 
     begin(&f);
-    a = push(&f, "backward", 1);
+    int32_t a = push(&f, "backward", 1);
     assert_int_equal(mt_phases_current(&f.phases, 9), a); /* never seen */
-    b = push(&f, "other", 2);
+    int32_t b = push(&f, "other", 2);
     assert_int_equal(mt_phases_current(&f.phases, 9), b); /* the last active one */
-    own = push(&f, "mine", 9);
+    int32_t own = push(&f, "mine", 9);
     assert_int_equal(mt_phases_current(&f.phases, 9), own);
     pop(&f, "mine", 9);
     assert_int_equal(mt_phases_current(&f.phases, 9), b);

@@ -137,12 +137,11 @@ TEST(the_example_of_the_document)
         {7168, 0, 2},     {7168, 1024, 2},  {7168, 1724, 2}, {27648, 3772, 3},
         {27648, 1724, 3}, {27648, 1024, 3}, {27648, 0, 3}, /* step 2 */
     };
-    const struct mt_replay_result *result;
     size_t i, at = 0;
 
     example();
     begin();
-    result = replay("planned", 0);
+    const struct mt_replay_result *result = replay("planned", 0);
     for (i = 0; i < count; i++) {
         if (events[i].kind != MT_EVENT_ALLOC && events[i].kind != MT_EVENT_FREE_REQUESTED)
             continue;
@@ -218,7 +217,6 @@ TEST(without_a_repeating_step_there_is_no_plan)
 /* Blocks of private pools and of other streams are not in the arena. */
 TEST(pools_and_side_streams_are_not_planned)
 {
-    const struct mt_replay_result *result;
     unsigned i;
     uint32_t id;
 
@@ -237,7 +235,7 @@ TEST(pools_and_side_streams_are_not_planned)
     begin();
     assert_int_equal(mt_symbols_stream(&source.source.symbols, 0x77, &id), MT_OK);
     assert_int_equal(mt_symbols_pool(&source.source.symbols, 0, 1, &id), MT_OK);
-    result = replay("planned", 0);
+    const struct mt_replay_result *result = replay("planned", 0);
     assert_int_equal(result->plan.arena_bytes, 4096 << 10);
     assert_int_equal(result->plan.hits, 2);
     assert_int_equal(result->counters.reserved.peak, (4096 + 2048 + 2048) << 10);
@@ -248,7 +246,6 @@ TEST(pools_and_side_streams_are_not_planned)
  * two steps, but must not. */
 TEST(lifetimes_are_the_longest_of_all_equal_steps)
 {
-    const struct mt_replay_result *result;
     unsigned i;
 
     for (count = 0, i = 0; i < 3; i++) {
@@ -263,7 +260,7 @@ TEST(lifetimes_are_the_longest_of_all_equal_steps)
         step(false);
     }
     begin();
-    result = replay("planned", 0);
+    const struct mt_replay_result *result = replay("planned", 0);
     assert_int_equal(result->plan.equal_steps, 3);
     assert_int_equal(result->plan.arena_bytes, 8192 << 10);
     assert_int_equal(result->plan.hits, 6);
@@ -274,7 +271,6 @@ TEST(lifetimes_are_the_longest_of_all_equal_steps)
 /* A set-up step may request a block of the same size that is never freed. */
 TEST(blocks_that_stay_are_not_planned)
 {
-    const struct mt_replay_result *result;
     unsigned i;
 
     for (count = 0, i = 0; i < 3; i++) {
@@ -289,7 +285,7 @@ TEST(blocks_that_stay_are_not_planned)
         step(false);
     }
     begin();
-    result = replay("planned", 0);
+    const struct mt_replay_result *result = replay("planned", 0);
     assert_int_equal(result->plan.equal_steps, 2);
     assert_int_equal(result->plan.hits, 5);
     assert_int_equal(result->plan.misses, 0);

@@ -128,7 +128,6 @@ TEST(bars_sum_to_what_is_reserved)
 {
     static struct mt_policy_table table;
     struct mt_drawing drawing;
-    const char *fault;
 
     for (uint32_t round = 0; round < 60; round++) {
         fill_random(&table);
@@ -136,7 +135,7 @@ TEST(bars_sum_to_what_is_reserved)
             struct mt_buf svg = {0};
 
             mt_policies_draw(&table, &sizes[i], &drawing);
-            fault = drawing_fault(&drawing);
+            const char *fault = drawing_fault(&drawing);
             if (fault)
                 fail_msg("%s (%dx%d, %u rows)", fault, (int)drawing.width, (int)drawing.height,
                          table.row_count);
@@ -165,7 +164,6 @@ TEST(words_are_whole)
     static const struct mt_known_size near[] = {
         {"T4 16 GB", UINT64_C(15655829504)}, {"V100 16 GB", UINT64_C(16945512448)}, {NULL, 0}};
     static struct mt_policy_table table;
-    const struct mt_op *t4, *v100;
     struct mt_drawing drawing;
 
     for (size_t i = 0; i < 2; i++) {
@@ -183,8 +181,8 @@ TEST(words_are_whole)
         op_with_text(&drawing,
                      "The run reached its memory limit: with more memory, it may make other "
                      "requests.");
-        t4 = op_with_text(&drawing, "T4 16 GB");
-        v100 = op_with_text(&drawing, "V100 16 GB");
+        const struct mt_op *t4 = op_with_text(&drawing, "T4 16 GB");
+        const struct mt_op *v100 = op_with_text(&drawing, "V100 16 GB");
         assert_true(t4->y > v100->y + 12 || v100->y > t4->y + 12);
         mt_drawing_release(&drawing);
         mt_policy_table_release(&table);

@@ -27,7 +27,6 @@ struct bench {
 static void do_step(struct bench *bench, const struct step *step)
 {
     struct mt_policy_block *slot = &bench->slots[step->slot], before = {0};
-    enum mt_status status;
 
     if (!step->kib) {
         policy_bench_give(&bench->on, slot);
@@ -35,7 +34,7 @@ static void do_step(struct bench *bench, const struct step *step)
     }
     if (step->place_of >= 0)
         before = bench->slots[step->place_of];
-    status = policy_bench_take(&bench->on, step->kib * MT_KIB, step->stream, slot);
+    enum mt_status status = policy_bench_take(&bench->on, step->kib * MT_KIB, step->stream, slot);
     assert_int_equal(status, step->place_of == FAILS ? MT_ERR_DEVICE_OOM : MT_OK);
     if (step->place_of >= 0)
         assert_int_equal(slot->addr, before.addr);
@@ -44,9 +43,8 @@ static void do_step(struct bench *bench, const struct step *step)
 static void play(struct bench *bench, const struct step *steps, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct mt_counters *counters;
         do_step(bench, &steps[i]);
-        counters = policy_bench_counters(&bench->on);
+        const struct mt_counters *counters = policy_bench_counters(&bench->on);
         if (counters->reserved.now != steps[i].reserved_kib * MT_KIB ||
             counters->allocated.now != steps[i].allocated_kib * MT_KIB ||
             counters->device_allocs != steps[i].device_allocs)

@@ -214,14 +214,13 @@ TEST(rmm_fixed_size_keeps_what_it_took)
 {
     struct mt_policy_block blocks[16];
     struct policy_bench bench;
-    uint64_t reserved;
 
     policy_bench_open(&bench, "rmm-binning", "min_size_exponent=10,max_size_exponent=10", 0);
     for (size_t i = 0; i < MT_ARRAY_LEN(blocks); i++) {
         assert_int_equal(policy_bench_take(&bench, 512, (uint32_t)i % 4, &blocks[i]), MT_OK);
         assert_int_equal(blocks[i].size_bytes, 1024);
     }
-    reserved = policy_bench_counters(&bench)->reserved.now;
+    uint64_t reserved = policy_bench_counters(&bench)->reserved.now;
     assert_true(reserved >= 1024 * MT_ARRAY_LEN(blocks));
     for (size_t i = 0; i < MT_ARRAY_LEN(blocks); i++)
         policy_bench_give(&bench, &blocks[i]);

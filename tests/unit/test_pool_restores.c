@@ -420,10 +420,9 @@ TEST(old_moments_are_forgotten)
     struct mt_pool_tracks tracks = {0};
     struct mt_block_track track = {.addr = BASE, .block_bytes = 512, .pool = POOL};
     const char *why = "";
-    uint32_t first;
 
     mt_pool_tracks_begin(&tracks, &track);
-    first = tracks.now;
+    uint32_t first = tracks.now;
     for (uint32_t i = 1; i <= 300000; i++) {
         track.addr = BASE + 512 * (1 + i % 1000);
         mt_pool_tracks_begin(&tracks, &track);

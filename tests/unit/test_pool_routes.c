@@ -82,10 +82,9 @@ TEST(sizes_are_compared_as_written)
 TEST(a_site_is_any_frame)
 {
     struct mt_event request = event(MT_EVENT_ALLOC, 4096, 100), sibling = request, bare = request;
-    uint32_t outer;
 
     begin(&request, 1);
-    outer = stack_id(MT_NO_ID, "main", "run.py", 7);
+    uint32_t outer = stack_id(MT_NO_ID, "main", "run.py", 7);
     request.stack = stack_id(outer, "embedding", "/lib/functional.py", 25);
     sibling.stack = stack_id(outer, "relu", "/lib/functional.py", 0);
     assert_true(means("site=~embedding", &request, NULL));
@@ -157,11 +156,10 @@ TEST(pools_do_not_share)
     struct mt_event events[] = {
         event(MT_EVENT_ALLOC, 0x1000, 3 * MT_MIB), event(MT_EVENT_ALLOC, 0x2000, 3 * MT_MIB),
         event(MT_EVENT_ALLOC, 0x3000, MT_MIB - 512), event(MT_EVENT_ALLOC, 0x4000, 100)};
-    const struct mt_replay_result *result;
 
     begin(events, MT_ARRAY_LEN(events));
     events[0].stack = stack_id(MT_NO_ID, "embedding", "f.py", 1);
-    result = replay("pytorch", 0);
+    const struct mt_replay_result *result = replay("pytorch", 0);
     assert_int_equal(result->counters.reserved.peak, 22 * MT_MIB);
     assert_int_equal(result->pool_count, 0);
     result = replay("pytorch --pool site=~embedding", 0);
@@ -188,14 +186,13 @@ TEST(only_requests_of_the_default_pool_move)
                                 event(MT_EVENT_ALLOC, 0x100000000, 77),
                                 event(MT_EVENT_ALLOC, 0x3000, 100),
                                 event(MT_EVENT_ALLOC, 0x4000, 100)};
-    const struct mt_replay_result *result;
     uint32_t pool;
 
     begin(events, MT_ARRAY_LEN(events));
     assert_int_equal(mt_symbols_pool(&source.source.symbols, 0, 1, &pool), MT_OK);
     events[0].flags = events[1].flags = MT_EVENT_INITIAL;
     events[3].pool = (uint16_t)pool;
-    result = replay("pytorch --pool size=100", 0);
+    const struct mt_replay_result *result = replay("pytorch --pool size=100", 0);
     assert_int_equal(result->pools[0].requests, 1);
     assert_int_equal(result->pools[0].private_requests, 1);
     assert_int_equal(result->pools[0].private_requested_bytes, 100);
@@ -228,12 +225,11 @@ TEST(phases_are_those_at_the_request)
         event(MT_EVENT_PHASE_POP, 0, 0),  event(MT_EVENT_SEGMENT_ALLOC, 0x7f0000000000, 2 * MT_MIB),
         event(MT_EVENT_PHASE_PUSH, 0, 0), event(MT_EVENT_ALLOC, 0x2000, 200),
         event(MT_EVENT_PHASE_POP, 0, 0),  event(MT_EVENT_ALLOC, 0x3000, 400)};
-    const struct mt_replay_result *result;
 
     begin(events, MT_ARRAY_LEN(events));
     events[0].name = events[2].name = text_id("forward");
     events[4].name = events[6].name = text_id("backward");
-    result = replay("pytorch --pool phase=~^backward$", 0);
+    const struct mt_replay_result *result = replay("pytorch --pool phase=~^backward$", 0);
     assert_int_equal(result->pools[0].requests, 1);
     assert_int_equal(result->pools[0].requested_bytes, 200);
     result = replay("pytorch --pool phase=~.", 0);
@@ -250,11 +246,10 @@ TEST(a_private_request_does_not_flush)
                                 event(MT_EVENT_FREE_REQUESTED, 0x1000, 120 * MT_MIB),
                                 event(MT_EVENT_FREE_COMPLETED, 0x1000, 120 * MT_MIB),
                                 event(MT_EVENT_ALLOC, 0x2000, 121 * MT_MIB)};
-    const struct mt_replay_result *result;
     uint32_t pool;
 
     begin(events, MT_ARRAY_LEN(events));
-    result = replay("pytorch:", 200 * MT_MIB);
+    const struct mt_replay_result *result = replay("pytorch:", 200 * MT_MIB);
     assert_int_equal(result->counters.ooms, 0);
     assert_int_equal(result->counters.retries, 1);
     result = replay("pytorch: --pool size=121MiB", 200 * MT_MIB);

@@ -74,11 +74,10 @@ TEST(the_module_of_torchrun)
 TEST(torchrun_itself)
 {
     char folder[] = "/tmp/memtrace-rank-XXXXXX", path[64];
-    FILE *file;
 
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/torchrun", folder);
-    file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("#!/usr/bin/env python3\n", file);
     assert_int_equal(fclose(file), 0);

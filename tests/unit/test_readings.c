@@ -52,17 +52,14 @@ static void read_six_events(struct mt_analysis *analysis)
 
 TEST(each_reading_is_charged_once)
 {
-    struct mt_readings *readings;
-    struct mt_pass_log *log;
     const char *why = "";
-    uint32_t outer, whole;
     struct run run;
 
     begin_run(&run);
-    readings = &run.analysis.readings;
-    log = &run.report.passes;
-    whole = mt_readings_enter(readings, "parts");
-    outer = mt_readings_enter(readings, "part");
+    struct mt_readings *readings = &run.analysis.readings;
+    struct mt_pass_log *log = &run.report.passes;
+    uint32_t whole = mt_readings_enter(readings, "parts");
+    uint32_t outer = mt_readings_enter(readings, "part");
     read_six_events(&run.analysis);
     mt_readings_leave(readings, outer);
     outer = mt_readings_enter(readings, "part"); /* the same entry */
@@ -169,11 +166,10 @@ TEST(blocks_that_end_early_hide_no_damage)
     const int from = open(capture_path("recorded", "vllm", ".trace.zst"), O_RDONLY);
     const int to = mkstemp(path);
     const ssize_t length = read(from, bytes, sizeof bytes);
-    struct capture capture;
 
     assert_in_range(length, 100000, sizeof bytes - 1);
     assert_int_equal(write(to, bytes, (size_t)length - 8), length - 8);
-    capture = capture_analyze(path, &options);
+    struct capture capture = capture_analyze(path, &options);
     assert_true(capture.source->integrity.cut && capture.report->integrity.cut);
     capture_close(&capture);
     close(from);

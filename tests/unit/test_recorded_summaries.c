@@ -72,7 +72,6 @@ static void summarize(const struct place *place, struct mt_recorded_summaries su
                       size_t room)
 {
     int status;
-    FILE *file;
     pid_t process = fork();
 
     if (process == 0) {
@@ -85,7 +84,7 @@ static void summarize(const struct place *place, struct mt_recorded_summaries su
     }
     assert_int_equal(waitpid(process, &status, 0), process);
     assert_int_equal(status, 0);
-    file = fopen(place->said, "rb");
+    FILE *file = fopen(place->said, "rb");
     assert_non_null(file);
     said[fread(said, 1, room - 1, file)] = '\0';
     (void)fclose(file);
@@ -172,10 +171,9 @@ TEST(failures_are_reported_once)
 {
     struct place place;
     char said[4096];
-    FILE *file;
 
     make_place(&place);
-    file = fopen(place.traces[1], "wb");
+    FILE *file = fopen(place.traces[1], "wb");
     assert_non_null(file);
     (void)fclose(file);
     file = fopen(summary_path(&place, 2), "wb");
@@ -201,10 +199,9 @@ static const char capture[] = MEMTRACE_FIXTURES "/captures/lstm.pickle.zst";
 static size_t read_summary(const struct place *place, char *bytes, size_t room)
 {
     FILE *file = fopen(summary_path(place, 0), "rb");
-    size_t length;
 
     assert_non_null(file);
-    length = fread(bytes, 1, room, file);
+    size_t length = fread(bytes, 1, room, file);
     (void)fclose(file);
     assert_int_equal(unlink(summary_path(place, 0)), 0);
     return length;
@@ -216,15 +213,13 @@ TEST(a_summary_may_begin_early)
     struct mt_recorded_summaries early = {.is_quiet = true}, late = {.is_quiet = true};
     static char of_events[1 << 16], of_trace[1 << 16];
     struct mt_error error = {0};
-    struct mt_summary_job *job;
     struct mt_source *source;
     struct place place;
-    size_t length;
 
     make_place(&place);
     assert_int_equal(mt_import_open_any(capture, &source, &error), MT_OK);
     mt_recorded_summaries_begin(&late, place.traces[0], source);
-    job = &late.jobs[MT_SUMMARY_JOBS - 1];
+    struct mt_summary_job *job = &late.jobs[MT_SUMMARY_JOBS - 1];
     assert_true(job->is_gated);
     assert_int_equal(close(job->gate[1]), 0); /* as if this process had ended */
     assert_int_equal(waitpid(job->process, NULL, 0), job->process);
@@ -239,7 +234,7 @@ TEST(a_summary_may_begin_early)
     copy_file(capture, place.traces[0]);
     mt_recorded_summaries_add(&early, place.traces[0]);
     mt_recorded_summaries_finish(&early);
-    length = read_summary(&place, of_events, sizeof of_events);
+    size_t length = read_summary(&place, of_events, sizeof of_events);
     mt_recorded_summaries_add(&late, place.traces[0]);
     mt_recorded_summaries_finish(&late);
     assert_int_equal(read_summary(&place, of_trace, sizeof of_trace), length);

@@ -278,13 +278,12 @@ TEST(svg_escapes_names)
     struct mt_paint paint = {.fill = MT_COLOR_ROLE_0};
     struct mt_text_style style = {.size = 13, .color = MT_COLOR_TEXT};
     struct mt_drawing drawing;
-    char *svg;
 
     mt_drawing_init(&drawing, 400, 50, "chart");
     mt_drawing_describe(&drawing, "a < b & \"c\"", NULL);
     mt_draw_rect(&drawing, 1, 2, 3.25, 4, &paint, "<lambda>\x01", "cell");
     mt_draw_text(&drawing, 1, 20, "<module> \xFF", &style, NULL);
-    svg = svg_of(&drawing, MT_THEME_AUTO);
+    char *svg = svg_of(&drawing, MT_THEME_AUTO);
     assert_has(svg, "<title id=\"chart-title\">a &lt; b &amp; &quot;c&quot;</title>");
     assert_has(svg, "<title>&lt;lambda&gt;\\x01</title>");
     assert_has(svg, "&lt;module&gt; \\xff</text>");
@@ -304,11 +303,10 @@ TEST(svg_merges_runs_of_stepped_paths)
                                              {2, 3},  {7, 3},  {7, 3.02}};
     struct mt_paint paint = {.stroke = MT_COLOR_CURVE};
     struct mt_drawing drawing;
-    char *svg;
 
     mt_drawing_init(&drawing, 100, 50, "chart");
     mt_draw_path(&drawing, points, MT_ARRAY_LEN(points), false, true, &paint, NULL, "curve");
-    svg = svg_of(&drawing, MT_THEME_LIGHT);
+    char *svg = svg_of(&drawing, MT_THEME_LIGHT);
     assert_has(svg, "d=\"M0 10h2v-7h5\"");
     free(svg);
     mt_drawing_release(&drawing);
@@ -318,16 +316,15 @@ TEST(svg_ignores_the_locale)
 {
     struct mt_paint paint = {.fill = MT_COLOR_ROLE_0, .opacity = 0.25};
     struct mt_drawing drawing;
-    char *here, *there;
 
     if (!set_german())
         skip();
     setlocale(LC_ALL, "C");
     mt_drawing_init(&drawing, 100.5, 2e4, "chart");
     mt_draw_rect(&drawing, 1.5, 2.5, 3.3, 1e4, &paint, NULL, NULL);
-    here = svg_of(&drawing, MT_THEME_AUTO);
+    char *here = svg_of(&drawing, MT_THEME_AUTO);
     assert_true(set_german());
-    there = svg_of(&drawing, MT_THEME_AUTO);
+    char *there = svg_of(&drawing, MT_THEME_AUTO);
     setlocale(LC_ALL, "C");
     assert_string_equal(here, there);
     assert_has(here, "x=\"1.5\" y=\"2.5\"");

@@ -141,9 +141,8 @@ TEST(lost_events_are_counted_not_fatal)
             event(MT_EVENT_SEGMENT_FREE, BASE, 2 * MT_MIB), /* unknown segment */
             event(MT_EVENT_SEGMENT_UNMAP, UINT64_MAX - 5, UINT64_MAX),
         };
-        const struct mt_replay_result *result;
         options.policy = policies[i];
-        result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+        const struct mt_replay_result *result = replay(events, MT_ARRAY_LEN(events), 64, &options);
         assert_int_equal(result->orphan_frees, 3);
         assert_int_equal(result->counters.allocations, 3);
         assert_int_equal(result->counters.frees, 3);
@@ -168,9 +167,8 @@ TEST(absurd_sizes_run_out_of_memory)
             event(MT_EVENT_OOM, 0, UINT64_MAX),
             event(MT_EVENT_ALLOC, BASE, 4096),
         };
-        const struct mt_replay_result *result;
         options.policy = policies[i];
-        result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+        const struct mt_replay_result *result = replay(events, MT_ARRAY_LEN(events), 64, &options);
         assert_int_equal(result->failed_requests, 2);
         assert_int_equal(result->counters.allocated.now, 4096);
     }
@@ -369,9 +367,8 @@ TEST(completed_frees_need_a_block_that_waits)
         event(MT_EVENT_ALLOC, BASE, 512),
         event(MT_EVENT_ALLOC, BASE, 512),
     };
-    const struct mt_replay_verify *verify;
 
-    verify = &replay(events, 4, 64, &options)->verify;
+    const struct mt_replay_verify *verify = &replay(events, 4, 64, &options)->verify;
     assert_true(verify->exact);
     assert_int_equal(verify->covered, MT_COVERS_REQUESTED | MT_COVERS_ALLOCATED | MT_COVERS_ACTIVE |
                                           MT_COVERS_RESERVED);
@@ -476,14 +473,12 @@ TEST(state_at_the_start_is_restored)
             event(MT_EVENT_FREE_COMPLETED, BASE + 32 * MT_MIB, 3 * MT_MIB),
             event(MT_EVENT_ALLOC, BASE + 32 * MT_MIB, 5 * MT_MIB),
         };
-        const struct mt_replay_result *result;
-        size_t k;
-        for (k = 0; k < 5; k++)
+        for (size_t k = 0; k < 5; k++)
             events[k].flags = MT_EVENT_INITIAL;
         events[2].aux_bytes = 512;
         events[3].aux_bytes = 3 * MT_MIB;
         options.policy = policies[i];
-        result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+        const struct mt_replay_result *result = replay(events, MT_ARRAY_LEN(events), 64, &options);
         if (!result->verify.exact)
             fail_msg("%s: %s", policies[i], result->verify.first_difference);
         assert_true(result->starts_in_middle);
@@ -500,10 +495,9 @@ TEST(an_initial_segment_of_no_bytes_holds_nothing)
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 0),
                                 event(MT_EVENT_ALLOC, BASE + 32 * MT_MIB, 4096)};
     struct mt_replay_options options = {.policy = "pytorch"};
-    const struct mt_replay_result *result;
 
     events[0].flags = MT_EVENT_INITIAL;
-    result = replay(events, 2, 64, &options);
+    const struct mt_replay_result *result = replay(events, 2, 64, &options);
     assert_int_equal(result->counters.allocations, 1);
     assert_int_equal(result->counters.segments.now, 1);
 }
@@ -519,11 +513,10 @@ TEST(late_initial_events_are_not_restored)
                                 event(MT_EVENT_FREE_REQUESTED, BASE, 20 * MT_MIB),
                                 event(MT_EVENT_FREE_COMPLETED, BASE, 20 * MT_MIB)};
     struct mt_replay_options options = {.policy = "pytorch:expandable_segments:True"};
-    const struct mt_replay_result *result;
 
     events[0].flags = events[1].flags = events[4].flags = MT_EVENT_INITIAL;
     events[1].aux_bytes = 20 * MT_MIB;
-    result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+    const struct mt_replay_result *result = replay(events, MT_ARRAY_LEN(events), 64, &options);
     assert_int_equal(result->counters.allocated.now, 512);
     assert_int_equal(result->counters.reserved.now, 22 * MT_MIB);
 }
@@ -535,10 +528,9 @@ TEST(flushes_are_never_initial)
     struct mt_event events[] = {event(MT_EVENT_EMPTY_CACHE, 0, 0),
                                 event(MT_EVENT_EMPTY_CACHE, 0, 0),
                                 event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
-    const struct mt_replay_result *result;
 
     events[0].flags = events[1].flags = MT_EVENT_INITIAL;
-    result = replay(events, MT_ARRAY_LEN(events), 8, &options);
+    const struct mt_replay_result *result = replay(events, MT_ARRAY_LEN(events), 8, &options);
     assert_int_equal(result->counters.allocated.peak, 2 * MT_MIB);
     assert_int_equal(result->counters.reserved.peak, 20 * MT_MIB);
 }
@@ -561,9 +553,8 @@ TEST(bad_policies_are_refused)
         struct mt_replay_options options = {.policy = bad[i]};
         struct memory_source source;
         struct mt_error error = {0};
-        enum mt_status status;
         memory_source_init(&source, events, 1, 64);
-        status = mt_replay_run(&source.source, &options, NULL, &summary, &error);
+        enum mt_status status = mt_replay_run(&source.source, &options, NULL, &summary, &error);
         memory_source_release(&source);
         if (status != MT_ERR_USAGE && status != MT_ERR_UNSUPPORTED)
             fail_msg("'%s' gave %d", bad[i], status);

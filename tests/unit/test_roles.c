@@ -10,10 +10,10 @@
 TEST(no_model)
 {
     struct program p;
-    uint64_t before, block;
+    uint64_t block;
 
     begin(&p);
-    before = born(&p);
+    uint64_t before = born(&p);
     for (int i = 0; i < 3; i++) {
         enter(&p, "grow");
         if (i == 0)
@@ -64,31 +64,29 @@ TEST(a_batch_that_is_kept)
 TEST(training)
 {
     struct program p;
-    uint64_t parameter, scratch, batch, activation, kept, inner, gradient, buffer, moment, update;
-    uint64_t workspace;
 
     begin(&p);
-    scratch = born(&p);
-    parameter = born(&p);
+    uint64_t scratch = born(&p);
+    uint64_t parameter = born(&p);
     freed(&p, scratch);
-    batch = born(&p);
+    uint64_t batch = born(&p);
     enter(&p, "step#0");
     enter(&p, "forward");
-    inner = born(&p);
+    uint64_t inner = born(&p);
     freed(&p, inner);
-    activation = born(&p);
-    kept = born(&p); /* until the next step */
-    workspace = born_by(&p, stack(&p, "linear", "/x/torch/nn/functional.py"), 32u << 20);
+    uint64_t activation = born(&p);
+    uint64_t kept = born(&p); /* until the next step */
+    uint64_t workspace = born_by(&p, stack(&p, "linear", "/x/torch/nn/functional.py"), 32u << 20);
     leave(&p, "forward");
     enter(&p, "backward");
-    buffer = born_by(&p, MT_NO_ID, 4096);
-    gradient = born_by(&p, MT_NO_ID, 4096);
+    uint64_t buffer = born_by(&p, MT_NO_ID, 4096);
+    uint64_t gradient = born_by(&p, MT_NO_ID, 4096);
     freed(&p, activation);
     freed(&p, buffer);
     leave(&p, "backward");
     enter(&p, "optimizer");
-    moment = born(&p);
-    update = born(&p);
+    uint64_t moment = born(&p);
+    uint64_t update = born(&p);
     freed(&p, update);
     leave(&p, "optimizer");
     leave(&p, "step#0");
@@ -118,15 +116,14 @@ TEST(training)
 TEST(death_in_forward)
 {
     struct program p;
-    uint64_t parameter, activation, temporary;
 
     begin(&p);
-    parameter = born(&p);
+    uint64_t parameter = born(&p);
     enter(&p, "step#0");
     enter(&p, "forward");
-    temporary = born(&p);
+    uint64_t temporary = born(&p);
     freed(&p, temporary);
-    activation = born(&p);
+    uint64_t activation = born(&p);
     ends(&p, activation, MT_FATE_UNWOUND);
     leave(&p, "forward");
     leave(&p, "step#0");
@@ -142,13 +139,12 @@ TEST(death_in_forward)
 TEST(conversion_in_setup)
 {
     struct program p;
-    uint64_t old, replaced, scratch;
 
     begin(&p);
-    scratch = born_by(&p, stack(&p, "kaiming_uniform_", "/x/torch/nn/init.py"), 4096);
+    uint64_t scratch = born_by(&p, stack(&p, "kaiming_uniform_", "/x/torch/nn/init.py"), 4096);
     freed(&p, scratch);
-    old = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4096);
-    replaced = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 2048);
+    uint64_t old = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4096);
+    uint64_t replaced = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 2048);
     freed(&p, old);
     enter(&p, "step#0");
     enter(&p, "forward");
@@ -186,18 +182,16 @@ TEST(leak)
 static void stacks_of(const char *module_path, const char *adam_path)
 {
     struct program p;
-    uint64_t parameter, activation, gradient, moment;
-    uint32_t module, adam, set_up;
 
     begin(&p);
-    module = stack(&p, "_call_impl", module_path);
-    adam = stack(&p, "step", adam_path);
-    set_up = stack(&p, "_apply", module_path);
-    parameter = born_by(&p, set_up, 4096);
-    activation = born_by(&p, module, 4096);
-    gradient = born_by(&p, MT_NO_ID, 4096);
+    uint32_t module = stack(&p, "_call_impl", module_path);
+    uint32_t adam = stack(&p, "step", adam_path);
+    uint32_t set_up = stack(&p, "_apply", module_path);
+    uint64_t parameter = born_by(&p, set_up, 4096);
+    uint64_t activation = born_by(&p, module, 4096);
+    uint64_t gradient = born_by(&p, MT_NO_ID, 4096);
     freed(&p, activation);
-    moment = born_by(&p, adam, 4096);
+    uint64_t moment = born_by(&p, adam, 4096);
     (void)born_by(&p, module, 4096);
     freed(&p, gradient);
     finish(&p);
@@ -245,15 +239,16 @@ TEST(cycles_without_steps)
 TEST(data_before_the_loop)
 {
     struct program p;
-    uint64_t parameter, frozen, own, copy, rollouts;
 
     for (int trains = 0; trains < 2; trains++) {
         begin(&p);
-        parameter = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4u << 20);
-        frozen = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 8u << 20);
-        own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 4096);
-        copy = born_by(&p, stack(&p, "main", "/home/me/train.py"), 5u << 20);
-        rollouts = born_by(&p, stack(&p, "main", "/home/me/train.py"), 48u << 20);
+        uint64_t parameter =
+            born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4u << 20);
+        uint64_t frozen =
+            born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 8u << 20);
+        uint64_t own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 4096);
+        uint64_t copy = born_by(&p, stack(&p, "main", "/home/me/train.py"), 5u << 20);
+        uint64_t rollouts = born_by(&p, stack(&p, "main", "/home/me/train.py"), 48u << 20);
         enter(&p, "step#0");
         enter(&p, "forward");
         (void)born(&p);
@@ -281,15 +276,14 @@ TEST(data_before_the_loop)
 TEST(gradients_of_micro_batches)
 {
     struct program p;
-    uint64_t own, data, gradient;
 
     begin(&p);
     (void)born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4096);
-    own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 65536);
-    data = born_by(&p, stack(&p, "main", "/home/me/train.py"), 32u << 20);
+    uint64_t own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 65536);
+    uint64_t data = born_by(&p, stack(&p, "main", "/home/me/train.py"), 32u << 20);
     enter(&p, "step#0");
     enter(&p, "backward");
-    gradient = born_by(&p, MT_NO_ID, 65536);
+    uint64_t gradient = born_by(&p, MT_NO_ID, 65536);
     (void)born_by(&p, MT_NO_ID, 32u << 20);
     leave(&p, "backward");
     for (int batch = 0; batch < 6; batch++) {
@@ -357,20 +351,19 @@ TEST(graphs_of_three_calls_are_kept)
  * alive when the trace began, or made in it. */
 static enum mt_role role_by(const char *function, const char *outer, bool initial)
 {
-    enum mt_role found;
     struct program p;
-    uint64_t block;
 
     begin(&p);
-    block = born_by(&p,
-                    stack_in(&p, stack(&p, outer, "/home/me/run.py"), function,
-                             strcmp(function, "_call_impl") ? "/home/me/model.py"
-                                                            : "/x/torch/nn/modules/module.py"),
-                    4096);
+    uint64_t block =
+        born_by(&p,
+                stack_in(&p, stack(&p, outer, "/home/me/run.py"), function,
+                         strcmp(function, "_call_impl") ? "/home/me/model.py"
+                                                        : "/x/torch/nn/modules/module.py"),
+                4096);
     finish(&p);
     if (initial)
         p.codes[block] = MT_ROLE_CODE_INITIAL_KEPT;
-    found = role(&p, block);
+    enum mt_role found = role(&p, block);
     end(&p);
     return found;
 }
@@ -392,10 +385,9 @@ TEST(names_show_what_a_state_holds)
 TEST(names_count_only_without_a_model)
 {
     struct program p;
-    uint64_t block;
 
     begin(&p);
-    block = born_by(&p, stack(&p, "load_weights", "/home/me/run.py"), 4096);
+    uint64_t block = born_by(&p, stack(&p, "load_weights", "/home/me/run.py"), 4096);
     enter(&p, "forward");
     freed(&p, born(&p));
     leave(&p, "forward");
@@ -491,13 +483,12 @@ TEST(buffers_for_gradients)
 TEST(no_call_before_backward)
 {
     struct program p;
-    uint64_t input, matrix, scratch;
 
     begin(&p);
-    input = born(&p);
-    scratch = born(&p);
+    uint64_t input = born(&p);
+    uint64_t scratch = born(&p);
     freed(&p, scratch);
-    matrix = born(&p);
+    uint64_t matrix = born(&p);
     (void)born_by(&p, stack(&p, "backward", "/x/torch/_tensor.py"), 4096);
     enter(&p, "backward");
     (void)born(&p);

@@ -234,15 +234,13 @@ static void too_many(const char *column, const char *why)
 {
     static struct mt_event events[8300];
     struct mt_buf text = {0};
-    struct mt_source *source;
-    size_t count;
 
     mt_buf_printf(&text, "op,addr,bytes,%s\n", column);
     for (int i = 0; i < 8200; i++)
         mt_buf_printf(&text, "alloc,%d,1,%d\n", i + 1, i);
-    source = open_bytes(text.data, text.length);
+    struct mt_source *source = open_bytes(text.data, text.length);
     assert_non_null(source);
-    count = read_events(source, events, 8300);
+    size_t count = read_events(source, events, 8300);
     assert_in_range(count, 8190, 8193);
     assert_int_equal(source->integrity.records_damaged, 8200 - count);
     assert_non_null(strstr(source->integrity.first_error.text, why));
@@ -289,12 +287,11 @@ TEST(stacks)
         open_text("op,addr,bytes,stack\nalloc,1,1,main (a (b):12.py:7);f\\;g \\(x:1)\n"
                   "alloc,2,1,main (a (b):12.py:7)\n");
     const struct mt_symbols *symbols = &source->symbols;
-    const struct mt_stack *inner, *outer;
 
     assert_int_equal(read_events(source, events, 4), 2);
-    inner = &symbols->stacks[events[0].stack];
+    const struct mt_stack *inner = &symbols->stacks[events[0].stack];
     assert_int_equal(inner->parent, events[1].stack);
-    outer = &symbols->stacks[inner->parent];
+    const struct mt_stack *outer = &symbols->stacks[inner->parent];
     assert_string_equal(mt_symbols_text(symbols, symbols->frames[inner->frame].function),
                         "f;g (x:1)");
     assert_int_equal(symbols->frames[inner->frame].file, MT_NO_ID);
@@ -315,18 +312,15 @@ static void cut_everywhere(const char *text, uint64_t most_damaged)
 
     mt_source_close(source);
     for (size_t cut = 1; cut < length; cut++) {
-        size_t got;
-        bool is_open;
-
         source = open_bytes(text, cut);
         if (!source) {
             assert_true(error.text[0] != 0);
             continue;
         }
-        got = read_events(source, part, 64);
-        is_open = source->header.not_recorded &&
-                  strstr(source->header.not_recorded,
-                         "the last line has no end: its last cell may be incomplete");
+        size_t got = read_events(source, part, 64);
+        bool is_open = source->header.not_recorded &&
+                       strstr(source->header.not_recorded,
+                              "the last line has no end: its last cell may be incomplete");
         assert_true(got <= count && source->integrity.records_damaged <= most_damaged);
         assert_true(text[cut - 1] == '\n' || text[cut] == '\n' || is_open || source->integrity.cut);
         for (size_t i = 0; i + (is_open ? 1 : 0) < got; i++) {
@@ -361,7 +355,6 @@ TEST(large_cells)
 {
     struct mt_buf text = {0};
     struct mt_event events[8];
-    struct mt_source *source;
 
     mt_buf_add_text(&text, "op,addr,bytes,name\nalloc,1,1,\"");
     fill(&text, '\n', 1 << 20);
@@ -370,7 +363,7 @@ TEST(large_cells)
     mt_buf_add_text(&text, "\nalloc,3,1,\"");
     fill(&text, ',', 17 << 20);
     mt_buf_add_text(&text, "\nalloc,4,1,\n");
-    source = open_bytes(text.data, text.length);
+    struct mt_source *source = open_bytes(text.data, text.length);
     assert_non_null(source);
     assert_int_equal(read_events(source, events, 8), 2);
     assert_int_equal(events[1].addr, 4);

@@ -66,14 +66,12 @@ struct loop {
 static void work_on_parameters(struct loop *loop)
 {
     for (int i = 0; i < PARAMETERS; i++) {
-        uint64_t next, temporary;
-
         if (loop->update)
             freed(loop->p, born_by(loop->p, loop->update, sizes[i]));
         if (!loop->replaces)
             continue;
-        temporary = born_by(loop->p, loop->replaces, sizes[i]);
-        next = born_by(loop->p, loop->replaces, sizes[i]);
+        uint64_t temporary = born_by(loop->p, loop->replaces, sizes[i]);
+        uint64_t next = born_by(loop->p, loop->replaces, sizes[i]);
         freed(loop->p, temporary);
         if (loop->counter) {
             freed(loop->p, loop->counter);
@@ -165,14 +163,14 @@ TEST(state_of_a_constructor)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct program p;
         struct loop loop;
-        struct set parameters, made;
-        uint32_t constructor;
 
         begin_loop(&loop, &p);
         loop.update = own_step(&loop, 20);
-        constructor = at_line(&p, MT_NO_ID, cases[i].function, cases[i].file, cases[i].line);
-        parameters = make_set(&p, model_stack(&p));
-        made = make_set(&p, at_line(&p, constructor, "make", cases[i].file, cases[i].line + 1));
+        uint32_t constructor =
+            at_line(&p, MT_NO_ID, cases[i].function, cases[i].file, cases[i].line);
+        struct set parameters = make_set(&p, model_stack(&p));
+        struct set made =
+            make_set(&p, at_line(&p, constructor, "make", cases[i].file, cases[i].line + 1));
         run_loop(&loop);
         assert_roles(&p, &parameters, MT_ROLE_PARAMETERS);
         assert_roles(&p, &made, cases[i].role);
@@ -186,17 +184,14 @@ TEST(blocks_of_a_constructor)
 {
     struct program p;
     struct loop loop;
-    struct set first, second;
-    uint32_t constructor;
-    uint64_t one;
 
     begin_loop(&loop, &p);
     loop.update = own_step(&loop, 20);
-    constructor = at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10);
+    uint32_t constructor = at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10);
     make_set(&p, model_stack(&p));
-    first = make_set(&p, constructor);
-    second = make_set(&p, constructor);
-    one = born_by(&p, at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 11), sizes[2]);
+    struct set first = make_set(&p, constructor);
+    struct set second = make_set(&p, constructor);
+    uint64_t one = born_by(&p, at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 11), sizes[2]);
     run_loop(&loop);
     assert_roles(&p, &first, MT_ROLE_OPTIMIZER_STATE);
     assert_roles(&p, &second, MT_ROLE_OPTIMIZER_STATE);
@@ -209,11 +204,10 @@ TEST(parameters_of_a_constructor)
 {
     struct program p;
     struct loop loop;
-    struct set parameters;
 
     begin_loop(&loop, &p);
     loop.update = own_step(&loop, 20);
-    parameters = make_set(&p, at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10));
+    struct set parameters = make_set(&p, at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10));
     run_loop(&loop);
     assert_roles(&p, &parameters, MT_ROLE_PARAMETERS);
     end(&p);
@@ -241,10 +235,10 @@ TEST(replaced_state)
 {
     struct program p;
     struct loop loop;
-    struct set parameters, first;
+    struct set first;
 
     begin_loop(&loop, &p);
-    parameters = make_set(&p, model_stack(&p));
+    struct set parameters = make_set(&p, model_stack(&p));
     first = loop.old = make_set(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 80));
     loop.replaces = own_step(&loop, 20);
     run_loop(&loop);
@@ -319,12 +313,11 @@ TEST(replaced_batch)
 {
     struct program p;
     struct loop loop;
-    uint64_t first;
 
     begin_loop(&loop, &p);
     make_set(&p, model_stack(&p));
     loop.update = own_step(&loop, 20);
-    first = loop.batch =
+    uint64_t first = loop.batch =
         born_by(&p, at_line(&p, MT_NO_ID, "batch", "/home/me/data.py", 3), sizes[2]);
     loop.after_step = next_batch;
     run_loop(&loop);
@@ -437,11 +430,10 @@ TEST(flat_gradients)
     for (int i = 0; i < 3; i++) {
         struct program p;
         struct loop loop;
-        struct set parameters, second;
 
         begin_loop(&loop, &p);
-        parameters = make_set(&p, model_stack(&p));
-        second = make_set(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 80));
+        struct set parameters = make_set(&p, model_stack(&p));
+        struct set second = make_set(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 80));
         if (i == 1)
             born_by(&p, stack(&p, "_ddp_init_helper", "/x/torch/nn/parallel/distributed.py"), 512);
         loop.has_no_gradients = i < 2;
@@ -510,12 +502,12 @@ TEST(state_in_hooks)
         struct loop loop;
         const int count = run == 2 ? 15 : HOOKED;
         uint64_t old[HOOKED], heirs[HOOKED] = {0};
-        uint32_t made, hook;
 
         begin_loop(&loop, &p);
-        made = at_line(&p, MT_NO_ID, run == 1 ? "batches" : "__init__", "/home/me/adam8.py", 5);
-        hook = at_line(&p, at_line(&p, MT_NO_ID, "<lambda>", "/home/me/train.py", 3), "step",
-                       "/home/me/adam8.py", 20);
+        uint32_t made =
+            at_line(&p, MT_NO_ID, run == 1 ? "batches" : "__init__", "/home/me/adam8.py", 5);
+        uint32_t hook = at_line(&p, at_line(&p, MT_NO_ID, "<lambda>", "/home/me/train.py", 3),
+                                "step", "/home/me/adam8.py", 20);
         make_set(&p, model_stack(&p));
         for (int i = 0; i < count; i++)
             old[i] = born_by(&p, made, 1536);
@@ -549,11 +541,10 @@ TEST(state_of_a_constructor_of_torch)
 {
     struct program p;
     struct loop loop;
-    struct set made;
 
     begin_loop(&loop, &p);
     make_set(&p, model_stack(&p));
-    made = make_set(&p, stack(&p, "__init__", "/x/torch/optim/adagrad.py"));
+    struct set made = make_set(&p, stack(&p, "__init__", "/x/torch/optim/adagrad.py"));
     run_loop(&loop);
     assert_roles(&p, &made, MT_ROLE_OPTIMIZER_STATE);
     end(&p);

@@ -123,11 +123,10 @@ static size_t fill(void **blocks, size_t capacity, size_t step)
 TEST(one_communicator)
 {
     const struct unique_id id = {{7}};
-    size_t before;
     comm c;
 
     choose_device(0);
-    before = free_bytes();
+    size_t before = free_bytes();
     assert_int_equal(api.init_rank(&c, 8, id, 5), 0);
     assert_place(c, 8, 5);
     assert_true(free_bytes() < before);
@@ -212,15 +211,14 @@ TEST(without_memory)
     const struct unique_id id = {{7}};
     enum { MOST = 4096 };
     void **blocks = calloc(MOST, sizeof *blocks);
-    size_t before, count, filled;
     comm c;
 
     assert_non_null(blocks);
     choose_device(2);
-    before = free_bytes();
-    count = fill(blocks, MOST, 2 << 20);
+    size_t before = free_bytes();
+    size_t count = fill(blocks, MOST, 2 << 20);
     assert_in_range(count, 1, MOST - 1);
-    filled = free_bytes();
+    size_t filled = free_bytes();
     assert_int_equal(api.init_rank(&c, 2, id, 0), CUDA_ERROR);
     assert_null(c);
     assert_string_equal(api.error_string(CUDA_ERROR), "unhandled cuda error");
@@ -266,7 +264,6 @@ static void check_parts(size_t any, size_t collective, size_t send, size_t recei
 TEST(parts_of_communicators)
 {
     const struct unique_id id = {{7}};
-    size_t before;
     comm alone;
 
     choose_device(1);
@@ -278,7 +275,7 @@ TEST(parts_of_communicators)
     unsetenv("NCCL_BUFFSIZE");
     setenv("NCCL_MAX_NCHANNELS", "8", 1);
     check_parts(54, 94, 16, 80, 0);
-    before = free_bytes();
+    size_t before = free_bytes();
     assert_int_equal(api.init_rank(&alone, 1, id, 0), 0);
     assert_int_equal(taken_mib(&before), 52);
     assert_int_equal(api.destroy(alone), 0);
@@ -290,11 +287,10 @@ TEST(parts_of_communicators)
 
 TEST(memory_in_granules)
 {
-    size_t before;
     void *memory;
 
     choose_device(0);
-    before = free_bytes();
+    size_t before = free_bytes();
     assert_int_equal(api.mem_alloc(&memory, (2 << 20) + 1), 0);
     assert_int_equal(before - free_bytes(), 4 << 20);
     assert_int_equal(api.mem_free(memory), 0);

@@ -449,12 +449,12 @@ static void expect_failure(enum mt_status expected, const char *words)
 
 TEST(test_no_room)
 {
-    struct rlimit before, none;
+    struct rlimit before;
 
     snprintf(cache, sizeof cache, "%s/full", root);
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
-    none = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    struct rlimit none = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_FSIZE, &none);
     expect_failure(MT_ERR_OUTPUT, "cannot write the simulated libraries to");
     setrlimit(RLIMIT_FSIZE, &before);
@@ -478,14 +478,12 @@ static mode_t mode_of(const char *path)
 /* Libraries that another user could replace would run in the user's programs. */
 TEST(test_only_the_owner_writes)
 {
-    struct mt_simulated_site site;
-
     snprintf(cache, sizeof cache, "%s/shared", root);
     assert_int_equal(mkdir(cache, 0700), 0);
     assert_int_equal(chmod(cache, 0777), 0);
     expect_failure(MT_ERR_OUTPUT, "other users can write to");
     assert_int_equal(chmod(cache, 0775), 0);
-    site = prepared();
+    struct mt_simulated_site site = prepared();
     assert_int_equal(mode_of(cache), 0755);
     assert_int_equal(chmod(site.folder, 0770), 0);
     assert_true(prepared().was_made); /* what was there is removed */
@@ -496,11 +494,10 @@ TEST(test_only_the_owner_writes)
 /* A link in the place of a site, and a damaged site with a file of the user. */
 TEST(test_documents_stay)
 {
-    struct mt_simulated_site site;
     char aside[PATH_MAX + 8], file[PATH_MAX + 16];
 
     snprintf(cache, sizeof cache, "%s/documents-cache", root);
-    site = prepared();
+    struct mt_simulated_site site = prepared();
     mkdir(format("%s/documents", root), 0700);
     write_text(format("%s/documents/thesis.tex", root), "years", 0600);
     write_text(format("%s/documents/facts", root), "years", 0600);

@@ -405,7 +405,6 @@ TEST(labels_omit_unknown_parts)
     const struct line address = {"+0x1f", "/lib/libwork.so (build id 01ab)", 0};
     char name[300];
     struct line endless = {name, "x.py", 3};
-    const char *label;
 
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     assert_string_equal(mt_frame_label(&arena, &symbols, add_frame(&symbols, &no_line)), "f b.py");
@@ -417,7 +416,7 @@ TEST(labels_omit_unknown_parts)
     assert_string_equal(mt_frame_label(&arena, &symbols, MT_NO_ID), "?");
     for (size_t i = 0; i + 3 < sizeof name; i += 2)
         memcpy(name + i, "\xc3\xa4", 3); /* never cut inside a character */
-    label = mt_frame_label(&arena, &symbols, add_frame(&symbols, &endless));
+    const char *label = mt_frame_label(&arena, &symbols, add_frame(&symbols, &endless));
     assert_string_equal(strchr(label, ' '), " x.py:3");
     assert_true(strlen(label) < 120);
     assert_string_equal(strstr(label, "…"), "… x.py:3");

@@ -28,13 +28,12 @@ TEST(the_innermost_mark_decides)
 {
     struct mt_symbols symbols = {0};
     struct mt_stack_marks marks = {0};
-    uint32_t root, marked, below, again;
 
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
-    root = add(&symbols, MT_NO_ID, 0);
-    marked = add(&symbols, root, 7);
-    below = add(&symbols, marked, 0);
-    again = add(&symbols, below, 9);
+    uint32_t root = add(&symbols, MT_NO_ID, 0);
+    uint32_t marked = add(&symbols, root, 7);
+    uint32_t below = add(&symbols, marked, 0);
+    uint32_t again = add(&symbols, below, 9);
     mt_stack_marks_make(&marks, &symbols, line_is_mark);
     assert_int_equal(mt_stack_mark(&marks, root), 0);
     assert_int_equal(mt_stack_mark(&marks, marked), 7);

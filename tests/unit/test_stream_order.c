@@ -120,7 +120,6 @@ static bool is_busy(struct sim_stream_order *stream)
 
 TEST_WITH(streams_are_queried, begin, NULL)
 {
-    struct sim_event_order event;
     unsigned tries = 0;
 
     assert_false(is_busy(&side)); /* empty */
@@ -132,7 +131,7 @@ TEST_WITH(streams_are_queried, begin, NULL)
     sim_order_finish_stream(&side);
     assert_false(is_busy(&side));
     launch(&side, 1);
-    event = recorded_on(&side);
+    struct sim_event_order event = recorded_on(&side);
     assert_true(is_busy(&side));
     sim_order_finish_event(&event); /* behind everything in the stream */
     assert_false(is_busy(&side));
@@ -210,10 +209,8 @@ TEST_WITH(a_program_that_goes_on_has_decided, begin, NULL)
 
 TEST_WITH(early_events_are_complete_at_once, begin, NULL)
 {
-    struct sim_event_order event;
-
     early = true;
-    event = recorded_on(&side);
+    struct sim_event_order event = recorded_on(&side);
     assert_false(is_pending(&event));
     assert_int_equal(blocks.count, 0);
 }
@@ -235,11 +232,10 @@ TEST_WITH(further_streams_share_a_place, begin, NULL)
 TEST_WITH(streams_without_events_take_no_place, begin, NULL)
 {
     struct sim_stream_order many[2 * SIM_ORDERED_STREAMS] = {{0}}, used = {0};
-    struct sim_event_order event;
 
     for (unsigned i = 0; i < 2 * SIM_ORDERED_STREAMS; i++)
         sim_order_finish_stream(&many[i]);
-    event = recorded_on(&used);
+    struct sim_event_order event = recorded_on(&used);
     sim_order_finish_stream(&many[0]);
     assert_true(is_pending(&event));
     sim_order_end_stream(&used, 1);
@@ -274,7 +270,6 @@ TEST_WITH(a_child_of_fork_does_not_report_its_parents_blocks, begin, NULL)
 {
     char folder[] = "/tmp/memtrace-blocks-XXXXXX", base[64];
     int status;
-    pid_t child;
 
     assert_non_null(mkdtemp(folder));
     snprintf(base, sizeof base, "%s/note", folder);
@@ -282,7 +277,7 @@ TEST_WITH(a_child_of_fork_does_not_report_its_parents_blocks, begin, NULL)
     sim_count_add(&blocks, 4);
     sim_count_add(&blocks, 1);
     assert_true(has_note(base));
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         write_at_end();
         _exit(has_note(base));

@@ -39,13 +39,12 @@ static void check_outcome(enum mt_ending ended, int32_t number, bool cut, enum m
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 2};
     struct summarized work;
-    const struct mt_rank_record *record;
 
     begin(&work, &options);
     work.identity.ended = ended;
     work.identity.ended_number = number;
     work.report.integrity.cut = cut;
-    record = finish(&work);
+    const struct mt_rank_record *record = finish(&work);
     assert_int_equal(record->outcome, wanted);
     assert_false(record->has_death);
     assert_int_equal(record->death_path, MT_NO_PATH);
@@ -72,13 +71,11 @@ TEST(a_fatal_request_is_a_death)
     const struct synthetic_options options = {
         .kind = SYNTHETIC_TRAINING, .steps = 2, .ooms = 2, .fatal = true};
     struct summarized work;
-    const struct mt_rank_record *record;
-    const struct mt_oom *oom;
 
     begin(&work, &options);
     work.identity.ended = MT_ENDED_EXIT;
-    oom = &work.report.devices[0].oom_list[1];
-    record = finish(&work);
+    const struct mt_oom *oom = &work.report.devices[0].oom_list[1];
+    const struct mt_rank_record *record = finish(&work);
     assert_int_equal(record->outcome, MT_OUTCOME_OOM);
     assert_true(record->has_death);
     assert_int_equal(record->death_wanted_bytes, 2 * MT_GIB);
@@ -102,7 +99,6 @@ TEST(without_a_framework_the_driver_decides)
     for (int i = 0; i < 3; i++) {
         bool ended_well = i == 1, is_fatal = i != 2, died = is_fatal && !ended_well;
         struct summarized work;
-        const struct mt_rank_record *record;
 
         begin(&work, &options);
         work.report.is_driver_level = true;
@@ -110,7 +106,7 @@ TEST(without_a_framework_the_driver_decides)
         work.report.driver_count = 1;
         work.identity.ended = ended_well ? MT_ENDED_EXIT : MT_ENDED_UNKNOWN;
         driver.fatal = is_fatal ? &failure : NULL;
-        record = finish(&work);
+        const struct mt_rank_record *record = finish(&work);
         assert_int_equal(record->outcome, died         ? MT_OUTCOME_OOM
                                           : ended_well ? MT_OUTCOME_FINISHED
                                                        : MT_OUTCOME_UNKNOWN);
@@ -123,15 +119,13 @@ TEST(neighbours_are_merged)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 600};
     struct summarized work;
-    const struct mt_rank_record *record;
-    struct mt_step_use *steps;
     uint64_t highest = 0;
 
     begin(&work, &options);
-    steps = work.report.devices[0].steps;
+    struct mt_step_use *steps = work.report.devices[0].steps;
     for (uint32_t i = 0; i < 600; i++)
         steps[i].peak.allocated = steps[i].exit.allocated = 1000 + i * 7919 % 601;
-    record = finish(&work);
+    const struct mt_rank_record *record = finish(&work);
     assert_int_equal(record->step_count, 200); /* three in each */
     for (uint32_t i = 0; i < record->step_count; i++) {
         const struct mt_record_step *step = &record->steps[i];
@@ -158,16 +152,14 @@ TEST(steps_that_do_not_ascend_are_counted)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 6};
     struct summarized work;
-    const struct mt_rank_record *record;
-    struct mt_device_report *device;
 
     begin(&work, &options);
-    device = &work.report.devices[0];
+    struct mt_device_report *device = &work.report.devices[0];
     for (uint32_t i = 0; i < 6; i++)
         device->steps[i].step = i % 3;
     device->allocated_peak.event = device->steps[4].end_event;
     device->allocated_peak.step = 1;
-    record = finish(&work);
+    const struct mt_rank_record *record = finish(&work);
     assert_int_equal(record->step_count, 6);
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(record->steps[i].first, i);
@@ -180,10 +172,9 @@ TEST(no_steps)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 5};
     struct summarized work;
-    const struct mt_rank_record *record;
 
     begin(&work, &options);
-    record = finish(&work);
+    const struct mt_rank_record *record = finish(&work);
     assert_int_equal(record->step_count, 0);
     assert_int_equal(record->last_step, MT_NO_STEP);
     end(&work);
@@ -197,7 +188,6 @@ TEST(owners_are_added_up)
     struct mt_driver_report driver = {.has_calls = true, .has_then = true, .owners = owners};
     char names[200][16];
     struct summarized work;
-    const struct mt_rank_record *record;
     uint64_t total = 0;
 
     begin(&work, &options);
@@ -211,7 +201,7 @@ TEST(owners_are_added_up)
     driver.owner_count = 200;
     work.report.drivers = &driver;
     work.report.driver_count = 1;
-    record = finish(&work);
+    const struct mt_rank_record *record = finish(&work);
     /* "" is one of the largest, and takes the rest */
     assert_int_equal(record->owner_count, MT_RECORD_OWNERS - 1);
     assert_string_equal(record->owners[0].library, "");
@@ -238,16 +228,14 @@ TEST(needs_have_the_known_parts)
 
     for (int known = 0; known < 4; known++) {
         struct summarized work;
-        const struct mt_rank_record *record;
-        uint64_t peak;
 
         begin(&work, &options);
-        peak = work.report.devices[0].reserved_peak.bytes;
+        uint64_t peak = work.report.devices[0].reserved_peak.bytes;
         work.report.devices[0].need = known & 1 ? &need : NULL;
         driver.residual.samples = known & 2 ? 2 : 0;
         work.report.drivers = &driver;
         work.report.driver_count = 1;
-        record = finish(&work);
+        const struct mt_rank_record *record = finish(&work);
         assert_true(record->needed_is_known); /* the run was served with what it reserved */
         assert_int_equal(record->allocator_need_is_known, known & 1);
         assert_int_equal(record->allocator_need_low_bytes, known & 1 ? 4000 : 0);
@@ -264,7 +252,6 @@ TEST(identity_and_devices)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 1, .devices = 2};
     struct summarized work;
-    const struct mt_rank_record *record;
 
     begin(&work, &options);
     work.report.path = "/runs/job7/rank5.trace.zst";
@@ -279,7 +266,7 @@ TEST(identity_and_devices)
     strcpy(work.identity.groups[0].name, "5");
     strcpy(work.identity.groups[1].name, "0:default_pg");
     work.identity.groups[1].size = 8;
-    record = finish(&work);
+    const struct mt_rank_record *record = finish(&work);
     assert_int_equal(work.set.record_count, 2);
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(record[i].device, i);
@@ -344,7 +331,6 @@ TEST(small_leaves_become_the_rest)
     struct mt_instant instant = {
         .kind = MT_INSTANT_PEAK_ALLOCATED, .holdings = holdings, .holding_count = SITES};
     struct summarized work;
-    const struct mt_rank_record *record;
     uint64_t without_path = 0, total;
 
     begin(&work, &options);
@@ -354,7 +340,7 @@ TEST(small_leaves_become_the_rest)
     work.report.devices[0].instants = &instant;
     work.report.devices[0].instant_count = 1;
     work.report.symbols = &symbols;
-    record = finish(&work);
+    const struct mt_rank_record *record = finish(&work);
     assert_int_equal(record->leaf_count, MT_RECORD_LEAVES);
     for (uint32_t i = 0; i < record->leaf_count; i++) {
         without_path += record->leaves[i].path == MT_NO_PATH;

@@ -40,15 +40,13 @@ static uint64_t allocated_of(const struct mt_sweep_result *result)
 
 TEST(a_line_is_exact)
 {
-    struct mt_sweep_slope slope;
-
     begin();
     add("4", 1000 + 4 * 312, MT_GIB); /* not in order */
     add("1", 1000 + 1 * 312, MT_GIB);
     add("16", 1000 + 16 * 312, MT_GIB);
     add("01", 7, MT_GIB);                                          /* a duplicate value */
     add("32", 5, MT_GIB)->result.outcome = MT_SWEEP_OUT_OF_MEMORY; /* its peak is not used */
-    slope = mt_sweep_slope_of(&sweep, allocated_of);
+    struct mt_sweep_slope slope = mt_sweep_slope_of(&sweep, allocated_of);
     assert_int_equal(slope.points, 3);
     assert_int_equal(slope.from, 1);
     assert_int_equal(slope.to, 16);
@@ -60,13 +58,11 @@ TEST(a_line_is_exact)
 /* One byte off the line, or a slope that is not a whole number, gives a range. */
 TEST(anything_else_is_a_range)
 {
-    struct mt_sweep_slope slope;
-
     begin();
     add("1", 1000, MT_GIB);
     add("2", 1300, MT_GIB);
     add("4", 1901, MT_GIB);
-    slope = mt_sweep_slope_of(&sweep, allocated_of);
+    struct mt_sweep_slope slope = mt_sweep_slope_of(&sweep, allocated_of);
     assert_false(slope.is_exact);
     assert_int_equal(slope.least_bytes, 300);
     assert_int_equal(slope.most_bytes, 301);
@@ -100,7 +96,6 @@ static const struct mt_card *card_of(const char *name)
 TEST(the_largest_value_that_fits)
 {
     const struct mt_card *card = card_of("RTX 4090");
-    struct mt_sweep_fit fit;
 
     begin();
     add("16", 10 * MT_GIB, 10 * MT_GIB);
@@ -108,7 +103,7 @@ TEST(the_largest_value_that_fits)
     add("32", 24 * MT_GIB, 24 * MT_GIB);
     add("64", 30 * MT_GIB, 30 * MT_GIB);
     add("128", MT_GIB, MT_GIB)->result.has_need = false;
-    fit = mt_sweep_fit_of(&sweep, card);
+    struct mt_sweep_fit fit = mt_sweep_fit_of(&sweep, card);
     assert_string_equal(fit.fits->label, "16");
     assert_int_equal(fit.fit_count, 2);
     assert_int_equal(fit.known_count, 4);
@@ -188,14 +183,13 @@ TEST(cards_differ_in_what_cuda_takes)
     const struct mt_card *h200 = card_of("H200");
     struct mt_sweep_result result = {
         .has_need = true, .cuda_major = 13, .cuda_kind = MT_COST_CUDA_WITH_NCCL};
-    struct mt_card_use use;
 
     result.card = (struct mt_card_use){.bytes = 5048261112,
                                        .allocator_bytes = 4000000000,
                                        .cuda_bytes = 1048261112,
                                        .cuda_from = MT_CUDA_TABLE};
     assert_int_equal(mt_sweep_need_on(&result, h200, h200).bytes, 5048261112);
-    use = mt_sweep_need_on(&result, h200, card_of("H100"));
+    struct mt_card_use use = mt_sweep_need_on(&result, h200, card_of("H100"));
     assert_int_equal(use.bytes, 5304428544);
     assert_int_equal(use.cuda_from, MT_CUDA_TABLE);
     use = mt_sweep_need_on(&result, h200, card_of("RTX 4090"));

@@ -94,10 +94,9 @@ TEST(nothing_covers_anything)
         fill_random();
         for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
             struct mt_buf svg = {0};
-            const char *fault;
 
             mt_sweep_draw(&sweep, &sizes[i], &drawing);
-            fault = drawing_fault(&drawing);
+            const char *fault = drawing_fault(&drawing);
             if (fault)
                 fail_msg("%s (%dx%d, %zu runs)", fault, (int)drawing.width, (int)drawing.height,
                          sweep.run_count);

@@ -12,13 +12,11 @@ static struct mt_sweep_grid grid;
 
 static int make_of(const struct mt_text_list *options, char **command)
 {
-    int code;
-
     grid = (struct mt_sweep_grid){.option = "--sweep",
                                   .values = *options,
                                   .command = command,
                                   .most_values = MT_MAX_SWEEP_RUNS};
-    code = mt_sweep_plan_make(&plan, &grid);
+    int code = mt_sweep_plan_make(&plan, &grid);
     return code < 0 ? mt_sweep_plan_add_all(&plan) : code;
 }
 

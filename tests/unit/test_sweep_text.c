@@ -30,7 +30,6 @@ static struct mt_sweep_result *add(const char *value, const char *label, uint64_
 
 static void fill(void)
 {
-    struct mt_sweep_result *last;
     const char *near;
 
     memset(&sweep, 0, sizeof sweep);
@@ -43,7 +42,7 @@ static void fill(void)
     add("4", "batch=4", 4 * MT_GIB)->card.cuda_from = MT_CUDA_TABLE;
     add("8", "batch=8", 8 * MT_GIB)->sizes_from_data = 3;
     add("16", "batch=16", 16 * MT_GIB)->has_doubts = true;
-    last = add("32", "batch=32", 17 * MT_GIB);
+    struct mt_sweep_result *last = add("32", "batch=32", 17 * MT_GIB);
     last->outcome = MT_SWEEP_OUT_OF_MEMORY;
     last->exit_status = last->exit_code = 1;
     last->has_need = false;

@@ -142,11 +142,9 @@ static void expect_all(struct mt_code_file *file)
 
 TEST(test_functions_lines_and_inlined_calls)
 {
-    struct mt_code_file *file;
-
     if (!mt_symbolize_available(NULL))
         skip();
-    file = open_file(wanted(program), MT_CODE_FOUND);
+    struct mt_code_file *file = open_file(wanted(program), MT_CODE_FOUND);
     expect_all(file);
     expect_all(file);
     mt_code_file_close(file);
@@ -170,11 +168,9 @@ void *dwfl_module_nextcu(void *module, void *last, uint64_t *bias)
 /* clang writes no table from addresses to units, so the units are listed once. */
 TEST(test_without_the_table_of_addresses)
 {
-    struct mt_code_file *file;
-
     if (!mt_symbolize_available(NULL))
         skip();
-    file = open_file(
+    struct mt_code_file *file = open_file(
         wanted(make_file("units", "objcopy --remove-section=.debug_aranges \"$P\" \"$O\"")),
         MT_CODE_FOUND);
     expect_all(file);
@@ -206,12 +202,12 @@ TEST(test_without_lines_there_are_names)
 TEST(test_without_names_there_is_nothing)
 {
     struct mt_code_position places[MT_MAX_CODE_POSITIONS];
-    struct mt_code_file *file;
     struct place place;
 
     if (!mt_symbolize_available(NULL))
         skip();
-    file = open_file(wanted(make_file("stripped", "strip -o \"$O\" \"$P\"")), MT_CODE_FOUND);
+    struct mt_code_file *file =
+        open_file(wanted(make_file("stripped", "strip -o \"$O\" \"$P\"")), MT_CODE_FOUND);
     calls_plainly(&place);
     assert_int_equal(mt_code_file_positions(file, place.address - self.bias, places), 0);
     mt_code_file_close(file);
@@ -219,12 +215,10 @@ TEST(test_without_names_there_is_nothing)
 
 TEST(test_debug_information_in_a_file_beside)
 {
-    struct mt_code_file *file;
-
     if (!mt_symbolize_available(NULL))
         skip();
     unsetenv("DEBUGINFOD_URLS");
-    file = open_file(
+    struct mt_code_file *file = open_file(
         wanted(make_file("apart", "objcopy --only-keep-debug \"$P\" \"$F/apart.debug\" && "
                                   "objcopy --strip-all "
                                   "--add-gnu-debuglink=\"$F/apart.debug\" \"$P\" \"$O\"")),

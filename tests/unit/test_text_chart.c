@@ -205,8 +205,6 @@ TEST(a_spike_is_not_lost)
     struct mt_span *spans;
     uint32_t span_count;
     struct page page;
-    const char *axis;
-    size_t at;
 
     mt_timeline_spans(&report.arena, 0, 999999, NULL, 0, NULL, 0, &spans, &span_count);
     mt_timeline_builder_new(&report.arena, spans, span_count, 0, 999999, MT_TEXT_CHART_BINS,
@@ -219,8 +217,8 @@ TEST(a_spike_is_not_lost)
     }
     device.timeline = mt_timeline_builder_finish(builder);
     print(&page, &report, &chart);
-    axis = page.lines[chart.rows];
-    at = find_character(axis, "▲");
+    const char *axis = page.lines[chart.rows];
+    size_t at = find_character(axis, "▲");
     assert_int_equal(filled(&page, chart.rows, at), 8 * chart.rows);
     assert_int_equal(filled(&page, chart.rows, at - 1), 1);
     assert_int_equal(filled(&page, chart.rows, at + 1), 1);
@@ -236,13 +234,12 @@ TEST(a_line_of_text)
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
     struct mt_buf line = {0};
-    size_t highest;
     char text[5];
 
     synthetic_report(&report, &options);
     mt_text_chart_add_sparkline(&line, &report, &report.devices[0], 48);
     assert_int_equal(length_of(line.data), 48);
-    highest = find_character(line.data, "█");
+    size_t highest = find_character(line.data, "█");
     assert_true(highest < 48);
     for (uint32_t i = 0; i < 48; i++) {
         unsigned height = 0;

@@ -53,12 +53,11 @@ TEST(small_pictures_do_not_cover_data)
         assert_non_null(drawing_find(&drawing, "ring"));
         for (size_t i = 0; i < drawing.op_count; i++) {
             const struct mt_op *op = &drawing.ops[i];
-            struct mt_box box;
             bool is_label = false;
 
             for (size_t j = 0; j < MT_ARRAY_LEN(roles); j++)
                 is_label |= op->kind == MT_OP_TEXT && drawing_is(op, roles[j]);
-            box = is_label ? mt_text_box(op) : (struct mt_box){0, 0, 0, 0};
+            struct mt_box box = is_label ? mt_text_box(op) : (struct mt_box){0, 0, 0, 0};
             for (size_t j = 0; is_label && j < drawing.op_count; j++) {
                 const struct mt_op *layer = &drawing.ops[j];
 
@@ -96,12 +95,12 @@ TEST(svg_reaches_the_ring)
     struct mt_report report;
     struct mt_drawing drawing;
     double highest = HUGE_VAL, y, nearest = HUGE_VAL;
-    char *svg, *at, *end;
+    char *end;
 
     synthetic_report(&report, &options);
     draw(&drawing, &report, &sizes[0]);
-    svg = svg_of(&drawing);
-    for (at = svg; (at = strstr(at, "<path d=\"M")); at = end) {
+    char *svg = svg_of(&drawing);
+    for (char *at = svg; (at = strstr(at, "<path d=\"M")); at = end) {
         char *path = at + strlen("<path d=\"M");
 
         end = strchr(at, '\n');
@@ -119,7 +118,7 @@ TEST(svg_reaches_the_ring)
         }
         *end++ = '\n';
     }
-    for (at = svg; (at = strstr(at, " cy=\"")); at++)
+    for (char *at = svg; (at = strstr(at, " cy=\"")); at++)
         nearest = fmin(nearest, fabs(strtod(at + 5, NULL) - highest));
     assert_true(nearest <= 0.5);
     free(svg);
@@ -178,13 +177,12 @@ TEST(an_empty_trace_says_so)
 {
     struct mt_report report;
     struct mt_drawing drawing;
-    char *svg;
 
     memset(&report, 0, sizeof report);
     report.name = "empty";
     for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         draw(&drawing, &report, &sizes[i]);
-        svg = svg_of(&drawing);
+        char *svg = svg_of(&drawing);
         assert_non_null(strstr(svg, "No allocator events"));
         free(svg);
         mt_drawing_release(&drawing);
@@ -197,10 +195,9 @@ TEST(long_names_are_cut)
     struct synthetic_options options = {.steps = 200};
     struct mt_report report;
     struct mt_drawing drawing;
-    char *name;
 
     synthetic_report(&report, &options);
-    name = mt_arena_alloc(&report.arena, 300001);
+    char *name = mt_arena_alloc(&report.arena, 300001);
     memset(name, 'x', 300000);
     memcpy(name + 58, "\xE2\x82\xAC", 3); /* a character across the cut */
     report.name = report.framework = report.options = report.devices[0].name = name;
@@ -223,10 +220,9 @@ TEST(huge_numbers_are_drawn)
     struct synthetic_options options = {.steps = 2, .ooms = 1};
     struct mt_report report;
     struct mt_drawing drawing;
-    struct mt_device_report *device;
 
     synthetic_report(&report, &options);
-    device = &report.devices[0];
+    struct mt_device_report *device = &report.devices[0];
     report.first_t_ns = 0;
     report.last_t_ns = device->last_t_ns = UINT64_MAX;
     device->timeline->spans[device->timeline->span_count - 1].end_t_ns = UINT64_MAX;
@@ -244,10 +240,9 @@ static void assert_says(const struct mt_report *report, const struct mt_chart_op
                         const char *words)
 {
     struct mt_drawing drawing;
-    char *svg;
 
     draw(&drawing, report, options);
-    svg = svg_of(&drawing);
+    char *svg = svg_of(&drawing);
     if (!strstr(svg, words))
         fail_msg("the picture does not say \"%s\"", words);
     free(svg);
@@ -283,13 +278,11 @@ TEST(retries_are_marked)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_retry_mark marks[3];
-    struct mt_device_report *device;
     struct mt_report report;
     struct mt_drawing drawing;
-    const struct mt_op *first;
 
     synthetic_report(&report, &options);
-    device = &report.devices[0];
+    struct mt_device_report *device = &report.devices[0];
     marks[0] = (struct mt_retry_mark){device->allocated_peak.t_ns, device->allocated_peak.event, 1};
     marks[1] = (struct mt_retry_mark){marks[0].t_ns + 1, marks[0].event + 1, 4};
     marks[2] = (struct mt_retry_mark){report.last_t_ns, device->timeline->last_event, 1};
@@ -302,7 +295,7 @@ TEST(retries_are_marked)
         for (size_t j = 0; j < drawing.op_count; j++)
             count += drawing_is(&drawing.ops[j], "retry");
         assert_in_range(count, 1, 2); /* neighbors are merged */
-        first = drawing_find(&drawing, "retry");
+        const struct mt_op *first = drawing_find(&drawing, "retry");
         assert_non_null(strstr(first->title, "5 retries after emptying the cache"));
         assert_true(fabs(first->points[2].x - drawing_find(&drawing, "ring")->x) < 60);
         mt_drawing_release(&drawing);

@@ -36,18 +36,15 @@ TEST(layers_sum_to_allocated_in_every_column)
 {
     struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3, .bins = 90};
     struct mt_chart_options events = {.event_axis = true};
-    const struct mt_timeline *timeline;
     struct mt_report report;
     struct mt_drawing drawing;
-    struct chart_scale scale;
-    struct mt_box line;
 
     for (; options.seed < 12; options.seed++) {
         synthetic_report(&report, &options);
-        timeline = report.devices[0].timeline;
+        const struct mt_timeline *timeline = report.devices[0].timeline;
         draw(&drawing, &report, &events);
-        scale = chart_scale_of(&drawing, "tick-y");
-        line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
+        struct chart_scale scale = chart_scale_of(&drawing, "tick-y");
+        struct mt_box line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
         /* Bins are several pixels wide, so this samples the middle of each. */
         for (double x = 0.5; x < timeline->bin_count; x++)
             check_column(&drawing, &scale, line.x + x * line.width / timeline->bin_count,
@@ -62,13 +59,12 @@ TEST(reserved_line_and_hatch_are_the_reserved_bytes)
     struct synthetic_options options = {.steps = 6, .bins = 120};
     struct mt_report report;
     struct mt_drawing drawing;
-    const struct mt_op *line, *area;
-    struct chart_scale scale;
+    const struct mt_op *area;
 
     synthetic_report(&report, &options);
     draw(&drawing, &report, &sizes[1]);
-    scale = chart_scale_of(&drawing, "tick-y");
-    line = drawing_find(&drawing, "curve:reserved");
+    struct chart_scale scale = chart_scale_of(&drawing, "tick-y");
+    const struct mt_op *line = drawing_find(&drawing, "curve:reserved");
     area = drawing_find(&drawing, "area:unused");
     for (uint32_t i = 0; i < 120; i++) {
         struct mt_box box = drawing_op_box(line);
@@ -90,20 +86,18 @@ TEST(many_falls_of_reserved_are_no_black_block)
     struct synthetic_options options = {.steps = 6, .bins = 512};
     struct mt_report report;
     struct mt_drawing drawing;
-    const struct mt_op *line, *area;
-    struct chart_scale scale;
-    struct mt_bin *bins;
+    const struct mt_op *area;
 
     synthetic_report(&report, &options);
-    bins = (struct mt_bin *)report.devices[0].timeline->event_bins;
+    struct mt_bin *bins = (struct mt_bin *)report.devices[0].timeline->event_bins;
     for (uint32_t i = FIRST; i <= ALONE; i++)
         bins[i].reserved_max = report.devices[0].reserved_peak.bytes;
     for (uint32_t i = FIRST + 1; i < END; i += 2)
         bins[i].reserved_max = 0;
     bins[ALONE].reserved_max = 0;
     draw(&drawing, &report, &sizes[1]);
-    scale = chart_scale_of(&drawing, "tick-y");
-    line = drawing_find(&drawing, "curve:reserved");
+    struct chart_scale scale = chart_scale_of(&drawing, "tick-y");
+    const struct mt_op *line = drawing_find(&drawing, "curve:reserved");
     area = drawing_find(&drawing, "area:unused");
     for (uint32_t i = FIRST; i <= ALONE; i++) {
         struct mt_box box = drawing_op_box(line);
@@ -184,12 +178,10 @@ static void check_dealt(const struct mt_drawing *drawing, const struct chart_sca
 
     for (uint32_t j = 0; j < layers->count; j++) {
         char tag[32];
-        const struct mt_op *op;
-        double top;
 
         snprintf(tag, sizeof tag, "layer:%u", j);
-        op = drawing_find(drawing, tag);
-        top = op ? fmin(drawing_y_at(op, x, scale->base_y), below) : below;
+        const struct mt_op *op = drawing_find(drawing, tag);
+        double top = op ? fmin(drawing_y_at(op, x, scale->base_y), below) : below;
         assert_true(fabs((below - top) * scale->bytes_per_pixel - (double)bytes[j]) <=
                     scale->bytes_per_pixel);
         below = top;
@@ -205,14 +197,12 @@ TEST(other_layers_sum_to_allocated)
         struct mt_report report;
         struct mt_drawing drawing;
         struct mt_layers layers;
-        struct chart_scale scale;
-        struct mt_box line;
 
         synthetic_report(&report, &options);
         deal(&report, &layers, 8, MT_LAYERS_BY_SITE);
         draw(&drawing, &report, &events);
-        scale = chart_scale_of(&drawing, "tick-y");
-        line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
+        struct chart_scale scale = chart_scale_of(&drawing, "tick-y");
+        struct mt_box line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
         for (double x = 0.5; x < 90; x++)
             check_dealt(&drawing, &scale, line.x + x * line.width / 90, &layers,
                         &layers.event_bytes[(uint32_t)x * layers.count]);

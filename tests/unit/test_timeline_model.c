@@ -36,14 +36,13 @@ TEST(bins_hold_the_fullest_instant)
 {
     struct mt_arena arena = {0};
     struct mt_timeline_builder *builder = new_builder(&arena, 1000, 1100, 10, 10);
-    struct mt_timeline *timeline;
 
     add(builder, 1000, 0, 5, 8);
     add(builder, 1012, 1, 70, 80);
     add(builder, 1013, 2, 10, 90);
     add(builder, 1055, 3, 0, 20);
     add(builder, 1100, 4, 3, 20);
-    timeline = mt_timeline_builder_finish(builder);
+    struct mt_timeline *timeline = mt_timeline_builder_finish(builder);
     assert_int_equal(timeline->time_bins[0].allocated, 5);
     assert_int_equal(timeline->time_bins[1].allocated, 70);
     assert_int_equal(timeline->time_bins[1].event, 1);
@@ -75,11 +74,10 @@ TEST(a_spike_of_one_event_survives)
     const uint64_t events = 1000000, spike = 654321;
     struct mt_arena arena = {0};
     struct mt_timeline_builder *builder = new_builder(&arena, 0, events, events, 100);
-    struct mt_timeline *timeline;
 
     for (uint64_t i = 0; i < events; i++)
         add(builder, i, i, i == spike ? 999 : i % 7, 1000);
-    timeline = mt_timeline_builder_finish(builder);
+    struct mt_timeline *timeline = mt_timeline_builder_finish(builder);
     assert_int_equal(highest(timeline->time_bins, 100), 999);
     assert_int_equal(highest(timeline->event_bins, 100), 999);
     assert_int_equal(timeline->time_bins[65].event, spike);
@@ -91,10 +89,9 @@ TEST(one_instant_and_no_event_are_sensible)
 {
     struct mt_arena arena = {0};
     struct mt_timeline_builder *builder = new_builder(&arena, 500, 500, 1, 8);
-    struct mt_timeline *timeline;
 
     add(builder, 500, 0, 42, 50);
-    timeline = mt_timeline_builder_finish(builder);
+    struct mt_timeline *timeline = mt_timeline_builder_finish(builder);
     assert_int_equal(timeline->busy_ns, 0);
     assert_true(mt_timeline_position(timeline, 500) == 0);
     assert_int_equal(highest(timeline->time_bins, 8), 42);

@@ -63,10 +63,9 @@ static void expect_frame(const struct mt_source *source, const struct mt_event *
                          const char *file, const char *function, uint32_t line)
 {
     const struct mt_symbols *symbols = &source->symbols;
-    const struct mt_frame *frame;
 
     assert_true(event->stack < symbols->stack_count);
-    frame = &symbols->frames[symbols->stacks[event->stack].frame];
+    const struct mt_frame *frame = &symbols->frames[symbols->stacks[event->stack].frame];
     assert_string_equal(mt_symbols_text(symbols, frame->file), file);
     assert_string_equal(mt_symbols_text(symbols, frame->function), function);
     assert_int_equal(frame->line, line);
@@ -75,7 +74,6 @@ static void expect_frame(const struct mt_source *source, const struct mt_event *
 TEST(frames_that_share_a_text_share_its_line)
 {
     struct mt_buf pickle = {0};
-    struct mt_source *source;
     struct mt_feed *feed;
     struct mt_event_batch batch;
 
@@ -90,7 +88,7 @@ TEST(frames_that_share_a_text_share_its_line)
     put_entry(&pickle, 4, "nothing that is a line", false);
     put_entry(&pickle, 5, NULL, false);
     mt_buf_add(&pickle, "eeu.", 4);
-    source = open_snapshot(&pickle, &feed);
+    struct mt_source *source = open_snapshot(&pickle, &feed);
     assert_int_equal(mt_source_next(source, &batch, NULL), MT_OK);
     assert_int_equal(batch.count, 5);
     for (size_t i = 0; i < batch.count; i++) {

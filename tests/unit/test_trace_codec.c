@@ -163,14 +163,13 @@ struct decoding {
 static enum mt_status decode(struct decoding *decoding, const uint8_t *raw, size_t length)
 {
     struct mt_event_block block;
-    enum mt_status status;
 
     memset(decoding, 0, sizeof *decoding);
     assert_int_equal(mt_symbols_init(&decoding->symbols), MT_OK);
     mt_ids_init(&decoding->ids, length);
     decoding->decoder = mt_decoder_new();
     assert_non_null(decoding->decoder);
-    status = mt_event_block_parse(raw, length, &block, &decoding->reason);
+    enum mt_status status = mt_event_block_parse(raw, length, &block, &decoding->reason);
     if (status == MT_OK)
         status =
             mt_ids_define(&decoding->ids, &decoding->symbols, block.definitions, &decoding->reason);

@@ -102,11 +102,11 @@ static size_t offset_of_frame(const struct sample *sample, size_t frame)
     struct mt_source *source = open_sample(sample);
     const struct mt_zstd_frame_info *frames;
     struct mt_error error;
-    size_t count, offset;
+    size_t count;
 
     assert_int_equal(mt_trace_frames(source, &frames, &count, &error), MT_OK);
     assert_in_range(count, FRAMES, FRAMES + 1);
-    offset = (size_t)(frames[frame].offset + frames[frame].compressed_bytes / 2);
+    size_t offset = (size_t)(frames[frame].offset + frames[frame].compressed_bytes / 2);
     mt_source_close(source);
     return offset;
 }
@@ -114,12 +114,11 @@ static size_t offset_of_frame(const struct sample *sample, size_t frame)
 /* The next event; fails if there is none. */
 static struct mt_event next_event(struct mt_source *source, struct mt_event_batch *batch)
 {
-    struct mt_event event;
     struct mt_error error;
 
     if (!batch->count)
         assert_int_equal(mt_source_next(source, batch, &error), MT_OK);
-    event = *batch->events++;
+    struct mt_event event = *batch->events++;
     batch->count--;
     return event;
 }
@@ -151,11 +150,10 @@ TEST(test_lost_definition)
 {
     struct sample sample;
     struct mt_event_batch batch = {0};
-    struct mt_source *source;
 
     make_sample(&sample, 1000, 10);
     sample.bytes[offset_of_frame(&sample, 1)] ^= 0x55;
-    source = open_sample(&sample);
+    struct mt_source *source = open_sample(&sample);
     expect(source, &batch, 0, "name 0");
     expect(source, &batch, 1, "name 0");
     expect(source, &batch, 2, NULL);
@@ -185,10 +183,9 @@ static void expect_first(struct mt_source *source, uint64_t target, bool by_time
 TEST(test_seek_to_one_instant)
 {
     struct sample sample;
-    struct mt_source *source;
 
     make_sample(&sample, 1000, 0);
-    source = open_sample(&sample);
+    struct mt_source *source = open_sample(&sample);
     expect_first(source, 1000, true, 0);
     expect_first(source, 4, false, 4);
     expect_first(source, 1, true, 0);
@@ -199,12 +196,11 @@ TEST(test_seek_to_one_instant)
 TEST(test_seek_between_frames)
 {
     struct sample sample;
-    struct mt_source *source;
     struct mt_event_batch batch;
     struct mt_error error;
 
     make_sample(&sample, 1000, 10);
-    source = open_sample(&sample);
+    struct mt_source *source = open_sample(&sample);
     expect_first(source, 1010, true, 3);
     expect_first(source, 1011, true, 6);
     expect_first(source, 3, false, 3);
@@ -220,11 +216,10 @@ TEST(test_seek_brings_definitions)
 {
     struct sample sample;
     struct mt_event_batch batch = {0};
-    struct mt_source *source;
     struct mt_error error;
 
     make_sample(&sample, 1000, 10);
-    source = open_sample(&sample);
+    struct mt_source *source = open_sample(&sample);
     assert_int_equal(source->ops->seek(source, 9, false, &error), MT_OK);
     expect(source, &batch, 9, "name 3");
     expect(source, &batch, 10, "name 2");
@@ -261,13 +256,12 @@ static struct mt_zstd_frame_info only_frame(const struct sample *sample)
 {
     struct mt_source *source = open_sample(sample);
     const struct mt_zstd_frame_info *frames;
-    struct mt_zstd_frame_info info;
     struct mt_error error;
     size_t count;
 
     assert_int_equal(mt_trace_frames(source, &frames, &count, &error), MT_OK);
     assert_int_equal(count, 1);
-    info = frames[0];
+    struct mt_zstd_frame_info info = frames[0];
     mt_source_close(source);
     return info;
 }
@@ -304,10 +298,9 @@ static void check_goes_back(bool indexed)
 {
     struct sample trace;
     struct mt_event_batch batch = {0};
-    struct mt_source *source;
 
     make_trace_that_goes_back(&trace, indexed);
-    source = open_sample(&trace);
+    struct mt_source *source = open_sample(&trace);
     expect(source, &batch, 0, NULL);
     expect(source, &batch, 100, NULL);
     expect(source, &batch, 101, NULL);
@@ -331,10 +324,9 @@ TEST(test_largest_number)
 {
     struct sample trace;
     struct mt_event_batch batch = {0};
-    struct mt_source *source;
 
     write_two(&trace, MT_MAX_SEQ - 1, MT_MAX_SEQ);
-    source = open_sample(&trace);
+    struct mt_source *source = open_sample(&trace);
     expect(source, &batch, MT_MAX_SEQ - 1, NULL);
     expect(source, &batch, MT_MAX_SEQ, NULL);
     drain(source);

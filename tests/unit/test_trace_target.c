@@ -154,11 +154,9 @@ TEST_WITH(without_locks_the_file_counts, enter, leave)
     static const int errors[] = {ENOLCK, EOPNOTSUPP, ENOSYS};
 
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        struct mt_trace_target *first, *second;
-
         flock_error = errors[i];
-        first = prepare(folder->trace);
-        second = prepare(folder->trace);
+        struct mt_trace_target *first = prepare(folder->trace);
+        struct mt_trace_target *second = prepare(folder->trace);
         assert_string_equal(first->name, "run.trace.zst");
         assert_string_equal(second->name, "run-2.trace.zst");
         end(first);
@@ -173,10 +171,9 @@ TEST_WITH(without_locks_the_file_counts, enter, leave)
 TEST_WITH(a_new_claim_may_have_another_owner, enter, leave)
 {
     const struct folder *folder = *state;
-    struct mt_trace_target *place;
 
     is_other_user = true;
-    place = prepare(folder->trace);
+    struct mt_trace_target *place = prepare(folder->trace);
     assert_string_equal(place->name, "run.trace.zst");
     end(place);
 }
@@ -184,10 +181,9 @@ TEST_WITH(a_new_claim_may_have_another_owner, enter, leave)
 TEST_WITH(only_the_checked_trace_is_removed, enter, leave)
 {
     const struct folder *folder = *state;
-    struct mt_trace_target *place;
 
     write_trace(folder->trace);
-    place = prepare(folder->trace);
+    struct mt_trace_target *place = prepare(folder->trace);
     mt_trace_target_clear(place);
     assert_int_equal(access(folder->trace, F_OK), -1);
     write_trace(folder->trace); /* of a process that outlived its `memtrace record` */
@@ -207,10 +203,9 @@ TEST_WITH(only_the_checked_trace_is_removed, enter, leave)
 TEST_WITH(a_trace_that_is_newer_than_this_run_stays, enter, leave)
 {
     const struct folder *folder = *state;
-    struct mt_trace_target *place;
 
     write_trace(folder->trace);
-    place = prepare_at(folder->trace, 1);
+    struct mt_trace_target *place = prepare_at(folder->trace, 1);
     assert_string_equal(place->name, "run-2.trace.zst");
     mt_trace_target_clear(place);
     assert_int_equal(access(folder->trace, F_OK), 0);
@@ -235,7 +230,6 @@ TEST_WITH(a_rank_has_its_own_name, enter, leave)
     const struct folder *folder = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct mt_trace_target *place;
         char output[128];
 
         snprintf(output, sizeof output, "%s/%s", folder->path, cases[i].given);
@@ -243,7 +237,7 @@ TEST_WITH(a_rank_has_its_own_name, enter, leave)
         unsetenv("WORLD_SIZE");
         if (cases[i].world)
             setenv("WORLD_SIZE", cases[i].world, 1);
-        place = prepare(output);
+        struct mt_trace_target *place = prepare(output);
         assert_string_equal(place->name, cases[i].name);
         assert_false(place->is_renamed);
         end(place);

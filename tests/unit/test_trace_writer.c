@@ -135,7 +135,6 @@ TEST(test_failure_in_the_middle)
 {
     struct fixture fixture;
     struct mt_event event = event_of(0);
-    struct mt_source *source;
     int read_only = open("/dev/null", O_RDONLY), saved;
 
     begin(&fixture, 0);
@@ -148,7 +147,7 @@ TEST(test_failure_in_the_middle)
     assert_int_equal(mt_writer_flush(fixture.writer, &fixture.error), MT_ERR_OUTPUT);
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_ERR_OUTPUT);
     assert_true(dup2(saved, fileno(fixture.file)) >= 0);
-    source = reopen(&fixture);
+    struct mt_source *source = reopen(&fixture);
     assert_int_equal(count_events(source), 1);
     assert_true(source->integrity.cut);
     mt_source_close(source);
@@ -161,14 +160,13 @@ TEST(test_end_is_not_doubled)
 {
     struct fixture fixture;
     struct mt_event event = event_of(0);
-    struct mt_source *source;
 
     begin(&fixture, 0);
     event.kind = MT_EVENT_END;
     assert_int_equal(add(&fixture, &event), MT_OK);
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
     assert_int_equal(add(&fixture, &event), MT_ERR_USAGE); /* it is finished */
-    source = reopen(&fixture);
+    struct mt_source *source = reopen(&fixture);
     assert_int_equal(count_events(source), 1);
     assert_true(source->integrity.closed && !source->integrity.cut);
     mt_source_close(source);
@@ -181,7 +179,6 @@ TEST(test_symbols_grow)
 {
     struct fixture fixture;
     struct mt_event event = event_of(0);
-    struct mt_source *source;
     char *text = malloc(70000);
     uint32_t name;
 
@@ -199,7 +196,7 @@ TEST(test_symbols_grow)
     event.name = name;
     assert_int_equal(add(&fixture, &event), MT_OK);
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
-    source = reopen(&fixture);
+    struct mt_source *source = reopen(&fixture);
     assert_int_equal(count_events(source), 3);
     assert_int_equal(source->integrity.events_invalid, 0);
     assert_int_equal(source->symbols.devices[2].total_memory_bytes, 42);
@@ -232,7 +229,6 @@ static uint64_t check_frames(struct mt_source *source, uint64_t raw_limit)
 TEST(test_small_frames)
 {
     struct fixture fixture;
-    struct mt_source *source;
 
     begin(&fixture, 1024);
     for (uint64_t seq = 0; seq < 5000; seq++) {
@@ -240,7 +236,7 @@ TEST(test_small_frames)
         assert_int_equal(add(&fixture, &event), MT_OK);
     }
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
-    source = reopen(&fixture);
+    struct mt_source *source = reopen(&fixture);
     assert_in_range(check_frames(source, 2048), 20, 100);
     assert_int_equal(count_events(source), 5001);
     mt_source_close(source);
@@ -251,7 +247,6 @@ TEST(test_small_frames)
 TEST(test_wide_events)
 {
     struct fixture fixture;
-    struct mt_source *source;
     uint64_t seq, mix = 1, t_ns = 0;
 
     begin(&fixture, 0);
@@ -266,7 +261,7 @@ TEST(test_wide_events)
         assert_int_equal(add(&fixture, &event), MT_OK);
     }
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
-    source = reopen(&fixture);
+    struct mt_source *source = reopen(&fixture);
     assert_true(check_frames(source, 1 << 20) >= 2);
     assert_int_equal(count_events(source), 40001);
     assert_int_equal(source->integrity.frames_damaged, 0);
@@ -289,8 +284,6 @@ TEST(test_endless_names)
 {
     enum { NAMES = 600, LENGTH = 65535 };
     struct fixture fixture;
-    struct mt_source *source;
-    struct mt_event event;
     char *name = malloc(LENGTH);
 
     assert_non_null(name);
@@ -298,13 +291,13 @@ TEST(test_endless_names)
     for (uint32_t i = 0; i < NAMES; i++) {
         memset(name, 'a', LENGTH);
         memcpy(name, &i, sizeof i);
-        event = event_of(i);
+        struct mt_event event = event_of(i);
         event.kind = MT_EVENT_MARK;
         assert_int_equal(mt_symbols_string(&fixture.symbols, name, LENGTH, &event.name), MT_OK);
         assert_int_equal(add(&fixture, &event), MT_OK);
     }
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
-    source = reopen(&fixture);
+    struct mt_source *source = reopen(&fixture);
     assert_int_equal(count_events(source), NAMES + 1);
     assert_int_equal(source->integrity.frames_damaged, 0);
     assert_int_equal(source->integrity.events_invalid, 0);
@@ -331,15 +324,13 @@ TEST(test_no_trace)
 TEST(test_later_version)
 {
     struct fixture fixture;
-    struct mt_source *source;
-    uint32_t length;
 
     begin(&fixture, 0);
     assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
-    source = reopen(&fixture);
+    struct mt_source *source = reopen(&fixture);
     assert_int_equal(count_events(source), 1);
     mt_source_close(source);
-    length = mt_get_u32(fixture.bytes + 4);
+    uint32_t length = mt_get_u32(fixture.bytes + 4);
     mt_put_u32(fixture.bytes + 8 + 8, 2); /* version 2, soundly written */
     mt_put_u32(fixture.bytes + 8 + length - 4, mt_crc32(fixture.bytes + 8, length - 4));
     assert_int_equal(open_bytes(fixture.bytes, 8 + length, &fixture.error), MT_ERR_UNSUPPORTED);

@@ -88,11 +88,10 @@ static void unmake(struct made *made)
 static void draw(struct mt_drawing *drawing, const struct made *made,
                  const struct mt_chart_options *options)
 {
-    const char *fault;
     struct mt_buf svg = {0};
 
     mt_chart_find("trend")->draw(&made->report, &made->device, options, drawing);
-    fault = drawing_fault(drawing);
+    const char *fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s (%u steps, %dx%d)", fault, made->device.step_count, (int)drawing->width,
                  (int)drawing->height);
@@ -340,14 +339,13 @@ TEST(a_small_slope_is_enlarged)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .slope = MT_MIB, .peak = MT_MIB};
     struct mt_drawing drawing;
-    struct chart_scale scale;
     struct made made;
     const struct mt_op *line;
     size_t i;
 
     make(&made, &shape);
     draw(&drawing, &made, &sizes[0]);
-    scale = chart_scale_of(&drawing, "tick-level");
+    struct chart_scale scale = chart_scale_of(&drawing, "tick-level");
     assert_non_null(strstr(words_of(&drawing, "heading"), "this axis starts at "));
     for (i = 0, line = NULL; i < drawing.op_count; i++)
         if (drawing_is(&drawing.ops[i], "trend"))
@@ -364,7 +362,6 @@ TEST(a_peak_between_steps_is_drawn)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
     struct mt_drawing drawing;
-    struct chart_scale scale;
     struct made made;
     const struct mt_op *ring;
 
@@ -373,7 +370,7 @@ TEST(a_peak_between_steps_is_drawn)
     for (uint32_t i = 0; i < shape.steps; i++)
         made.device.steps[i].begin_event = 10 + 10 * i;
     draw(&drawing, &made, &sizes[0]);
-    scale = chart_scale_of(&drawing, "tick-y");
+    struct chart_scale scale = chart_scale_of(&drawing, "tick-y");
     ring = drawing_find(&drawing, "ring:run");
     assert_non_null(ring);
     assert_true(fabs((scale.base_y - ring->y) * scale.bytes_per_pixel - 1.5 * (double)MT_GIB) <
@@ -395,13 +392,12 @@ TEST(a_step_that_warms_up_is_broken)
 {
     struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
     struct mt_drawing drawing;
-    struct chart_scale scale;
     struct made made;
 
     make(&made, &shape);
     made.device.steps[0].peak.allocated = made.device.steps[0].peak.reserved = 9 * MT_GIB;
     draw(&drawing, &made, &sizes[0]);
-    scale = chart_scale_of(&drawing, "tick-y");
+    struct chart_scale scale = chart_scale_of(&drawing, "tick-y");
     assert_true(scale.bytes_per_pixel * 150 < 1.3 * (double)MT_GIB);
     assert_string_equal(words_of(&drawing, "label:broken"), "9.00 GiB ");
     assert_non_null(strstr(words_of(&drawing, "footnote"), "higher bars are broken"));

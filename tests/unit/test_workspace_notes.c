@@ -95,14 +95,14 @@ TEST(a_child_counts_its_own)
 /* As on a full disk. An old note would pass for all that was made up. */
 TEST(a_note_that_cannot_be_written_is_empty)
 {
-    struct rlimit usual, none;
+    struct rlimit usual;
     struct stat facts;
     char path[sizeof base + 64];
 
     snprintf(path, sizeof path, "%s.full.%ld", base, (long)getpid());
     sim_note_write("full", "an old note");
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
-    none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    struct rlimit none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
     sim_note_write("full", "a new note");

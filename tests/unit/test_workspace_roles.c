@@ -66,22 +66,21 @@ TEST(a_workspace_on_each_device)
 TEST(workspaces_of_early_calls)
 {
     struct program p;
-    uint64_t blas, lt, of_engine, recomputed, gradient;
-    uint32_t call, hook;
+    uint64_t recomputed;
 
     begin(&p);
-    call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
-    hook = stack(&p, "unpack_hook", "/x/torch/utils/checkpoint.py");
+    uint32_t call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
+    uint32_t hook = stack(&p, "unpack_hook", "/x/torch/utils/checkpoint.py");
     enter(&p, "dataloader");
     leave(&p, "dataloader");
     enter(&p, "validation");
-    blas = born_by(&p, call, 32u << 20);
-    lt = born_by(&p, call, 1u << 20);
+    uint64_t blas = born_by(&p, call, 32u << 20);
+    uint64_t lt = born_by(&p, call, 1u << 20);
     leave(&p, "validation");
     enter(&p, "step#0");
     enter(&p, "backward");
-    of_engine = born_by(&p, MT_NO_ID, 32u << 20);
-    gradient = born_by(&p, MT_NO_ID, 1u << 20);
+    uint64_t of_engine = born_by(&p, MT_NO_ID, 32u << 20);
+    uint64_t gradient = born_by(&p, MT_NO_ID, 1u << 20);
     recomputed =
         born_by(&p, stack_in(&p, hook, "_call_impl", "/x/torch/nn/modules/module.py"), 1u << 20);
     leave(&p, "backward");

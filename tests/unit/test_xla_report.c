@@ -166,12 +166,11 @@ TEST(requests_that_an_arena_serves_by_its_stack)
 {
     static const char function[] = "tsl::BFCAllocator::Extend(unsigned long, unsigned long)";
     struct run run = {.count = 0};
-    struct mt_symbols *symbols;
     uint32_t text, frame;
 
     add(&run, MT_EVENT_ALLOC, VIRTUAL, 2 * MT_GIB);
     begin(&run);
-    symbols = &run.source.source.symbols;
+    struct mt_symbols *symbols = &run.source.source.symbols;
     assert_int_equal(mt_symbols_string(symbols, function, strlen(function), &text), MT_OK);
     assert_int_equal(mt_symbols_frame(symbols, text, 0, 0, &frame), MT_OK);
     assert_int_equal(mt_symbols_stack(symbols, MT_NO_ID, frame, &run.events[0].stack), MT_OK);
@@ -185,7 +184,6 @@ TEST(requests_that_an_arena_serves_by_its_stack)
 TEST(requests_that_the_driver_serves)
 {
     struct run run = {.count = 0};
-    const struct mt_xla_use *xla;
 
     add(&run, MT_EVENT_ALLOC, ASYNC, 3 * MT_MIB);
     for (uint32_t i = 0; i < MODULES; i++) {
@@ -197,7 +195,7 @@ TEST(requests_that_the_driver_serves)
     begin(&run);
     assert_int_equal(mt_symbols_device(&run.source.source.symbols, 0, MT_NO_ID, 4 * MT_GIB), MT_OK);
     analyze(&run);
-    xla = run.report->devices[0].xla;
+    const struct mt_xla_use *xla = run.report->devices[0].xla;
     assert_non_null(xla);
     assert_false(mt_lacks_requests(&run.report->devices[0]));
     assert_int_equal(xla->arena_count, 2);
@@ -242,7 +240,6 @@ TEST(advice_is_that_of_the_framework)
     for (int modules = 0; modules <= 1; modules++) {
         struct run run = {.count = 0};
         struct mt_event *event = add(&run, MT_EVENT_ALLOC, ASYNC, MT_GIB);
-        const char *advice;
 
         for (uint32_t i = 0; i < MODULES && modules; i++)
             run_module(&run, i);
@@ -250,7 +247,7 @@ TEST(advice_is_that_of_the_framework)
         assert_int_equal(
             mt_symbols_string(&run.source.source.symbols, role, strlen(role), &event->name), MT_OK);
         analyze(&run);
-        advice = advice_of(&run, "optimizer-state");
+        const char *advice = advice_of(&run, "optimizer-state");
         assert_non_null(advice);
         assert_int_equal(strstr(advice, "optax") != NULL, modules);
         assert_null(strstr(advice, "FSDP"));

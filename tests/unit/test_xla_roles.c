@@ -196,12 +196,11 @@ TEST(steps_hand_roles_on)
 TEST(temporaries_of_initializers)
 {
     struct program program;
-    uint64_t noise, kept;
 
     begin(&program, true);
-    noise = make(&program, FLAX, 4096);
+    uint64_t noise = make(&program, FLAX, 4096);
     run_module(&program);
-    kept = make(&program, FLAX, 4096);
+    uint64_t kept = make(&program, FLAX, 4096);
     run_module(&program);
     drop(&program, noise);
     for (int i = 0; i < 4; i++)
@@ -216,10 +215,9 @@ TEST(temporaries_of_initializers)
 TEST(files_that_make_neither)
 {
     struct program program;
-    uint64_t first;
 
     begin(&program, true);
-    first = make(&program, LOSS_OF_OPTAX, 4096);
+    uint64_t first = make(&program, LOSS_OF_OPTAX, 4096);
     for (int maker = BATCHES_OF_FLAX; maker < MAKERS; maker++)
         make(&program, maker, 4096);
     for (int i = 0; i < 8; i++)
@@ -234,10 +232,9 @@ TEST(files_that_make_neither)
 TEST(blocks_of_others)
 {
     struct program program;
-    uint64_t block;
 
     begin(&program, true);
-    block = make_on(&program, OPTAX, 4096, 0);
+    uint64_t block = make_on(&program, OPTAX, 4096, 0);
     for (int i = 0; i < 8; i++)
         run_module(&program);
     finish(&program);

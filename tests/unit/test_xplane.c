@@ -127,11 +127,10 @@ static void make_profile(struct mt_buf *profile, const struct made_event *events
 static struct read read_events(const struct made_event *events, size_t count)
 {
     struct mt_buf profile = {0};
-    struct read read;
 
     make_profile(&profile, events, count);
     assert_true(mt_xplane_probe(profile.data, profile.length));
-    read = read_profile(profile.data, profile.length);
+    struct read read = read_profile(profile.data, profile.length);
     mt_buf_release(&profile);
     return read;
 }
@@ -231,13 +230,12 @@ TEST(threads_and_gaps)
                                                {GPU, false, LOW, 256, 256, 1024, LIMIT, 9002, NULL},
                                                {GPU, false, 0, 256, 256, 1280, LIMIT, 9003, NULL}};
     struct mt_buf profile = {0}, plane = {0};
-    struct read read;
 
     pb_host_plane(&plane);
     pb_line(&plane, "later", 0, second, 3);
     pb_line(&plane, "sooner", 0, first, 1);
     pb_message(&profile, 1, &plane);
-    read = read_profile(profile.data, profile.length);
+    struct read read = read_profile(profile.data, profile.length);
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 4);
     expect(&read, 1, MT_EVENT_ALLOC, LOW, 256);
@@ -274,7 +272,6 @@ TEST(more_threads_than_numbers)
 TEST(sizes_that_no_sum_holds)
 {
     struct made_event events[16];
-    struct read read;
 
     for (uint64_t i = 0; i < MT_ARRAY_LEN(events); i++)
         events[i] = (struct made_event){.allocator = GPU,
@@ -284,7 +281,7 @@ TEST(sizes_that_no_sum_holds)
                                         .chunk = UINT64_C(1) << 60,
                                         .in_use = UINT64_C(1) << 60,
                                         .offset_ps = i};
-    read = read_events(events, MT_ARRAY_LEN(events));
+    struct read read = read_events(events, MT_ARRAY_LEN(events));
     assert_int_equal(read.status, MT_OK);
     assert_int_equal(read.count, 2 * MT_ARRAY_LEN(events));
     mt_source_close(read.source);
@@ -366,10 +363,9 @@ TEST(cut_at_every_byte)
     static const struct made_event events[] = {{GPU, false, HIGH, 100, 256, 256, LIMIT, 1000, "op"},
                                                {GPU, true, HIGH, 100, 256, 0, LIMIT, 3000, NULL}};
     struct mt_buf profile = {0}, plane = {0};
-    size_t whole;
 
     make_profile(&profile, events, 2);
-    whole = profile.length;
+    size_t whole = profile.length;
     pb_text(&plane, 2, "Task Environment");
     pb_message(&profile, 1, &plane);
     for (size_t length = 0; length <= profile.length; length++) {
@@ -395,11 +391,10 @@ TEST(damaged_at_every_byte)
     make_profile(&profile, events, 2);
     for (size_t at = 0; at < profile.length; at++) {
         for (int bit = 0; bit < 8; bit++) {
-            struct read read;
             uint64_t t_ns = 0;
 
             profile.data[at] = (char)(profile.data[at] ^ (1 << bit));
-            read = read_profile(profile.data, profile.length);
+            struct read read = read_profile(profile.data, profile.length);
             for (size_t i = 0; i < read.count; i++) {
                 assert_true(read.events[i].t_ns >= t_ns);
                 t_ns = read.events[i].t_ns;

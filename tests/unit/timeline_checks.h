@@ -26,10 +26,9 @@ static inline void draw(struct mt_drawing *drawing, const struct mt_report *repo
 {
     const struct mt_device_report *device =
         report->device_count ? &report->devices[report->device_count - 1] : NULL;
-    const char *fault;
 
     mt_chart_find("timeline")->draw(report, device, options, drawing);
-    fault = drawing_fault(drawing);
+    const char *fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s (%dx%d%s)", fault, (int)drawing->width, (int)drawing->height,
                  options->event_axis ? ", events" : "");
