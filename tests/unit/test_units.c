@@ -1,6 +1,9 @@
 #include <math.h>
 #include "cmocka_all.h"
 
+#include <ctype.h>
+
+#include "ascii.h"
 #include "german.h"
 #include "units.h"
 #include "util.h"
@@ -264,6 +267,47 @@ TEST(parts_have_the_unit_of_their_sum)
     assert_string_equal(mt_format_bytes_like(text, 40 * MT_GIB, 12 * MT_MIB), "40.0 GiB");
     assert_string_equal(mt_format_bytes_like(text, 512, 100), "512 B");
     assert_string_equal(mt_format_bytes_like(text, UINT64_MAX, UINT64_MAX), "16.0 EiB");
+}
+
+/* ascii.h */
+
+TEST(bytes_are_those_of_the_c_locale)
+{
+    for (int i = 0; i < 256; i++) {
+        char c = (char)i;
+
+        assert_int_equal(mt_is_digit(c), isdigit(i) != 0);
+        assert_int_equal(mt_is_upper(c), isupper(i) != 0);
+        assert_int_equal(mt_is_lower(c), islower(i) != 0);
+        assert_int_equal(mt_is_letter(c), isalpha(i) != 0);
+        assert_int_equal(mt_is_alnum(c), isalnum(i) != 0);
+        assert_int_equal((unsigned char)mt_lower(c), tolower(i));
+        assert_int_equal(mt_hex_digit(c) >= 0, isxdigit(i) != 0);
+    }
+    assert_int_equal(mt_hex_digit('7'), 7);
+    assert_int_equal(mt_hex_digit('a'), 10);
+    assert_int_equal(mt_hex_digit('F'), 15);
+}
+
+TEST(beginnings_and_ends)
+{
+    assert_true(mt_begins_with("libcuda.so", "lib"));
+    assert_true(mt_begins_with("lib", "lib"));
+    assert_true(mt_begins_with("lib", ""));
+    assert_false(mt_begins_with("li", "lib"));
+    assert_true(mt_ends_with("run.trace", ".trace"));
+    assert_true(mt_ends_with(".trace", ".trace"));
+    assert_true(mt_ends_with("", ""));
+    assert_false(mt_ends_with("trace", ".trace"));
+    assert_false(mt_ends_with("run.trace.zst", ".trace"));
+}
+
+TEST(base_names)
+{
+    assert_string_equal(mt_base_name("/usr/bin/python3"), "python3");
+    assert_string_equal(mt_base_name("python3"), "python3");
+    assert_string_equal(mt_base_name("folder/"), "");
+    assert_string_equal(mt_base_name(""), "");
 }
 
 int main(void)
