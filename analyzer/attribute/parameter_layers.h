@@ -19,7 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 #define MT_NO_LAYER UINT32_MAX
 
 /* A parameter. The array is in the order in which the parameters were made. */

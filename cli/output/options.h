@@ -4,7 +4,6 @@
 #ifndef MT_CLI_OPTIONS_H
 #define MT_CLI_OPTIONS_H
 
-
 /* {name, text, name, text, ..., NULL}: the files of cli/database/questions. */
 extern const char *const mt_database_questions[];
 

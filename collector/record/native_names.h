@@ -2,7 +2,6 @@
 #ifndef MT_COLLECTOR_NATIVE_NAMES_H
 #define MT_COLLECTOR_NATIVE_NAMES_H
 
-
 #include "modules.h"
 #include "symbolize.h"
 

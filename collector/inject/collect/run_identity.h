@@ -2,7 +2,6 @@
 #ifndef MT_INJECT_RUN_IDENTITY_H
 #define MT_INJECT_RUN_IDENTITY_H
 
-
 enum { MT_JOB_TEXT = 256 };
 
 /* The numbers from the variables of one launcher, the first that sets a rank. A number that is not
