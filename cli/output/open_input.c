@@ -171,13 +171,19 @@ const char *mt_missing_events_text(const struct mt_source *source, char text[MT_
     return text;
 }
 
+/* Nothing of the file can be read. A tape beside it has the events: say_tape reports that. */
+static bool is_empty(const struct mt_source *source, const char *path)
+{
+    return source->integrity.cut && !source->events_read && !mt_recover_is_needed(path);
+}
+
 /* Reports frames or events that are damaged, or that the file has no event. The command fails
  * because of them, so the message is printed even with --quiet. */
 static bool say_damage(const struct mt_source *source, const char *path)
 {
     const struct mt_integrity *integrity = &source->integrity;
     const struct mt_error *first = &integrity->first_error;
-    bool is_empty = integrity->cut && !source->events_read;
+    const bool nothing = is_empty(source, path);
     char place[40] = "";
 
     say_count(true, path, integrity->frames_damaged, "damaged frame was skipped",
@@ -191,10 +197,10 @@ static bool say_damage(const struct mt_source *source, const char *path)
             snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
         mt_message("'%s': first: %s%s", path, first->text, place);
     }
-    if (is_empty)
+    if (nothing)
         mt_message("cannot read '%s': cut at byte %llu, before its first event", path,
                    (unsigned long long)integrity->cut_offset);
-    return is_empty || integrity->frames_damaged || integrity->events_invalid ||
+    return nothing || integrity->frames_damaged || integrity->events_invalid ||
            integrity->records_damaged;
 }
 
@@ -207,7 +213,7 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     bool aloud = common->strict || !common->quiet;
     char missing[MT_MISSING_TEXT];
 
-    if (integrity->cut && source->events_read && aloud)
+    if (integrity->cut && aloud && !is_empty(source, path))
         mt_message("'%s': cut at byte %llu; read up to that byte", path,
                    (unsigned long long)integrity->cut_offset);
     if (integrity->events_dropped && aloud)
