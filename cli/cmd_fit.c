@@ -207,7 +207,7 @@ static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
     mt_buf_printf(out, "    live at that point: %s of %s reserved",
                   mt_format_bytes(bytes[0], failure->alive.allocated),
                   mt_format_bytes(bytes[1], failure->alive.reserved));
-    mt_buf_add_text(out, failure->site_count ? "; largest lines, all roles together\n" : "\n");
+    mt_buf_add_text(out, failure->site_count ? "; largest lines, all roles\n" : "\n");
     for (uint32_t i = 0; i < failure->site_count; i++) {
         const struct mt_fit_site *site = &failure->sites[i];
         mt_buf_printf(out, "      %10s in %s  ", mt_format_bytes(bytes[0], site->block_bytes),
