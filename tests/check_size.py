@@ -31,7 +31,7 @@ LARGE_FOLDERS = {
     "tests/golden": 771,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 172,
+    "tests/unit": 173,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 

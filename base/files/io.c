@@ -79,7 +79,7 @@ size_t mt_io_read_text(const char *path, char *text, size_t capacity)
     int fd = mt_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     struct stat opened, now;
     const bool is_known = fd >= 0 && !fstat(fd, &opened);
-    ssize_t length = is_known ? mt_io_read_full(fd, text, capacity - 1) : 0;
+    ssize_t length = is_known ? mt_io_pread_full(fd, text, capacity - 1, 0) : 0;
 
     if (is_known && !fstat(fd, &now) && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino)
         (void)mt_io_close(fd);

@@ -40,8 +40,8 @@ ssize_t mt_io_read_full(int fd, void *bytes, size_t length);
 ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset);
 
 /* Reads at most `capacity` - 1 bytes of a small file, such as one in /proc, and ends them with NUL.
- * Returns their number; 0 if it cannot be read. Leaves the descriptor alone if another thread,
- * which closes numbers that it does not know, closed it and has another file there. */
+ * Returns their number; 0 if it cannot be read or is a pipe, which keeps its bytes. If another
+ * thread closed the descriptor meanwhile, its file of that number stays open and does not move. */
 size_t mt_io_read_text(const char *path, char *text, size_t capacity);
 
 /* flock. Returns false and sets errno on failure. */
