@@ -1,5 +1,6 @@
 # NVTX, NVML, thread names.
 mt_inject_test(thread_names)
+target_link_options(test_thread_names PRIVATE -Wl,--wrap=stat,--wrap=fstat)
 mt_inject_test(nvtx)
 mt_inject_test(nvtx_tool)
 target_compile_definitions(test_nvtx_tool PRIVATE NVTX_TOOL="$<TARGET_FILE:standin_nvtx_tool>")

@@ -1,8 +1,10 @@
 /* Names of threads that become known late: see thread_names.h. */
 #include "cmocka_all.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +23,29 @@ static void expect(const char *how, const char *name)
     snprintf(wanted, sizeof wanted, "%s %u %s\n", how, self(), name);
     assert_string_equal(recorded.definitions, wanted);
     recorded_clear();
+}
+
+/* As if /proc were mounted again. */
+static dev_t added_to_devices;
+
+int __real_stat(const char *path, struct stat *facts);
+int __wrap_stat(const char *path, struct stat *facts);
+int __wrap_stat(const char *path, struct stat *facts)
+{
+    int result = __real_stat(path, facts);
+
+    facts->st_dev += added_to_devices;
+    return result;
+}
+
+int __real_fstat(int fd, struct stat *facts);
+int __wrap_fstat(int fd, struct stat *facts);
+int __wrap_fstat(int fd, struct stat *facts)
+{
+    int result = __real_fstat(fd, facts);
+
+    facts->st_dev += added_to_devices;
+    return result;
 }
 
 static int fresh(void **state)
@@ -84,6 +109,26 @@ TEST_WITH(without_a_collector, fresh, NULL)
     recorded.refuses = false; /* nothing is lost: it is told later */
     mt_thread_names_source.stop();
     expect("given", "given");
+}
+
+static int lowest_descriptor(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    close(fd);
+    return fd;
+}
+
+TEST_WITH(another_proc_with_as_many_threads, fresh, NULL)
+{
+    int before = lowest_descriptor();
+
+    mt_thread_names_source.stop();
+    added_to_devices = 1;
+    mt_thread_names_source.stop();
+    added_to_devices = 0;
+    assert_int_equal(lowest_descriptor(), before);
 }
 
 static void *name_many(void *unused)

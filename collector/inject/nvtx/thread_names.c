@@ -167,12 +167,13 @@ static void look_at_all(bool only_new)
 static bool threads_changed(void)
 {
     struct stat folder;
+    const nlink_t before = names.links;
 
-    if (stat("/proc/self/task", &folder) || folder.st_nlink == names.links)
+    if (stat("/proc/self/task", &folder))
         return false;
     names.links = folder.st_nlink;
     names.proc = folder.st_dev;
-    return true;
+    return names.links != before;
 }
 
 static void pass(bool all)
