@@ -116,7 +116,7 @@ static bool path_of_mapping(uint64_t address, char path[PATH_MAX])
     return found;
 }
 
-/* Opens no file for the two modules that have no absolute name in every process: the program may
+/* Opens no file for the program and the vdso, which have no absolute name: the program may
  * close the descriptor meanwhile, and the number may be that of its own file by then. AT_BASE is 0
  * if the loader itself was started, as in "ld.so PROGRAM". The kernel's vdso has no file. */
 static const char *path_of(const char *name, uint64_t begin, char path[PATH_MAX])
