@@ -430,6 +430,25 @@ TEST(test_hook_errors)
                          MT_ERR_MEMORY);
 }
 
+/* Dictionaries with the same bits have the same keys. */
+static struct {
+    uint64_t bits, keys;
+} last_shape;
+
+static void check_shape(const struct mt_pickle_value *items, size_t count, uint64_t bits)
+{
+    uint64_t keys = count;
+
+    for (size_t i = 0; i < count; i += 2)
+        keys = mt_hash_u64(keys * 31 + items[i].bits);
+    if (!bits)
+        return;
+    if (bits == last_shape.bits)
+        assert_true(keys == last_shape.keys);
+    last_shape.bits = bits;
+    last_shape.keys = keys;
+}
+
 /* Reads ten thousand dictionaries, with one of each kind of value, through the fast path and
  * without it: the values and their order are the same. A container becomes a hash of its items, so
  * the root's hash covers everything. */
@@ -442,6 +461,10 @@ static enum mt_status hash_items(void *context, struct mt_pickle *pickle,
     (void)context;
     (void)pickle;
     (void)error;
+    if (value->kind == MT_PICKLE_DICT)
+        check_shape(items, count, value->bits);
+    else
+        assert_int_equal(value->bits, 0);
     if ((!count && value->kind == MT_PICKLE_DICT) || count > 600)
         return MT_OK;
     for (size_t i = 0; i < count; i++)
@@ -520,7 +543,10 @@ TEST(test_fast_path)
     struct mt_buf bytes = {0};
 
     make_shapes(&bytes);
-    assert_true(hash_all(&bytes, true) == hash_all(&bytes, false));
+    uint64_t hash = hash_all(&bytes, true);
+    assert_int_equal(last_shape.bits, 0);
+    assert_true(hash == hash_all(&bytes, false));
+    assert_true(last_shape.bits > 0);
     mt_buf_release(&bytes);
 }
 
