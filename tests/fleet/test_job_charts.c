@@ -29,10 +29,10 @@ static void check_drawing(const struct mt_drawing *drawing)
         fail_msg("%s: \"%s\" covers a mark", drawing->id, drawing_covered_mark(drawing, is_mark));
 }
 
-/* Of the largest job, whose charts take most of the time, the first ones. */
+/* The largest job, whose charts take most of the time, is drawn at the first ones. */
 static const struct mt_job_chart_options sizes[] = {{0},      {480, 320}, {2000, 500}, {1000, 1200},
                                                     {830, 0}, {830, 430}, {500, 330},  {8192, 320}};
-enum { SIZES_OF_LARGEST = 4, MANY_RANKS = 10000 };
+enum { SIZES_OF_LARGEST = 4, MANY_RANKS = 1024 };
 
 static void check_charts(const struct mt_job_report *report)
 {
