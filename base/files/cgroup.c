@@ -3,7 +3,6 @@
 #endif
 #include "cgroup.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

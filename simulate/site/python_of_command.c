@@ -1,5 +1,4 @@
 /* Finds the Python that a command runs, also behind programs that run another program. */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>

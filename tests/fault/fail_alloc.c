@@ -22,7 +22,6 @@
 #define _GNU_SOURCE 1
 #include "fault_shim.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <link.h>
@@ -39,8 +38,8 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 static bool prints_stack;
 static const char *library, *no_library, *caller_library, *thread_name;
 static int sites_fd = -1;
-/* backtrace may allocate. initial-exec: otherwise the first access on a thread can
- * allocate, and its malloc is this one. */
+/* backtrace may allocate. initial-exec: otherwise the first access on a thread can allocate, and
+ * its malloc is this one. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool is_inside;
 
 /* The library of FAIL_ALLOC_CALLER. Found once, at the start: while the loader changes its lists it
