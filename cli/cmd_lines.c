@@ -1,5 +1,4 @@
 /* memtrace lines: the memory use of each line of the program. */
-#include <ctype.h>
 #include <string.h>
 
 #include "ascii.h"
@@ -348,7 +347,7 @@ static void sarif_file(struct mt_json *json, const char *file)
 
     mt_buf_add_text(&uri, *file == '/' ? "file://" : "");
     for (; *file; file++)
-        if (isalnum((unsigned char)*file) || strchr("-._~/", *file))
+        if (mt_is_alnum(*file) || strchr("-._~/", *file))
             mt_buf_add_char(&uri, *file);
         else
             mt_buf_printf(&uri, "%%%02X", (unsigned)(unsigned char)*file);

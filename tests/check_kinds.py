@@ -17,6 +17,8 @@ C = (
     r"(?<![\w.>])(system|popen) ?\(",
     # Opens what is there, also through a link.
     r"\b(O_CREAT)\b(?!.*O_EXCL)",
+    # Depends on the locale, which the interactive view sets: use base/text/ascii.h.
+    r"(?<!\w)(is(?:alnum|alpha|digit|lower|print|punct|space|upper|xdigit)|to(?:lower|upper)) ?\(",
 )
 PYTHON = (
     r"\b(?:os|shutil)\.(unlink|remove|rename|renames|replace|rmdir|removedirs|rmtree|move|truncate|chmod|symlink|link)\(",

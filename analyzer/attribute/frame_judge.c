@@ -1,6 +1,5 @@
 /* Judges a frame by its file (origin) and by its function (plumbing). Static tables have all
  * knowledge about other people's code. */
-#include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -35,7 +34,7 @@ static const char *skip_brackets(const char *at)
 
 static bool is_identifier(char c)
 {
-    return isalnum((unsigned char)c) || c == '_';
+    return mt_is_alnum(c) || c == '_';
 }
 
 /* Length of "operator<<", "operator()", ... at `at`, 0 if it is not an operator. */
@@ -378,7 +377,7 @@ static bool is_at(const char *path, const char *part)
 /* strstr within the first MAX_PATH bytes, by the rules of mt_path_has. */
 static const char *find_part(const char *path, const char *part)
 {
-    const bool begins_name = isalpha((unsigned char)*part);
+    const bool begins_name = mt_is_letter(*part);
 
     for (const char *at = path; *at && at < path + MAX_PATH; at++) {
         if (!is_like(*at, *part))

@@ -1,6 +1,5 @@
 /* Which module and which parameter a block belongs to: modules by the names of ranges, parameters
  * by the order in which they were made. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +37,7 @@ const char *mt_layer_number(const char *name, uint32_t *layer, size_t *length)
             continue;
         while (mt_is_digit(*end) && number <= MAX_LAYER)
             number = number * 10 + (uint32_t)(*end++ - '0');
-        if (number > MAX_LAYER || isalnum((unsigned char)*end))
+        if (number > MAX_LAYER || mt_is_alnum(*end))
             continue;
         *layer = number;
         *length = (size_t)(at - name);

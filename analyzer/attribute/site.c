@@ -1,9 +1,9 @@
 #include "site.h"
 
+#include "ascii.h"
 #include "frame_judge.h"
 #include "grow.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +109,7 @@ static const char *cell_number(const char *path, size_t *length)
         digits = base + 14;
     else if (!kernel || mt_code_base_name(kernel) != base)
         return NULL;
-    for (*length = 0; isdigit((unsigned char)digits[*length]);)
+    for (*length = 0; mt_is_digit(digits[*length]);)
         ++*length;
     return *length && *length < 20 ? digits : NULL;
 }

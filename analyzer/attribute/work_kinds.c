@@ -1,5 +1,4 @@
 /* Kinds of work: of a phase by its name, and of a stack by its frames. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -124,7 +123,7 @@ static bool begins_word(const char *name, const char *at)
 {
     if (at == name)
         return true;
-    if (isalpha((unsigned char)at[-1]) && !isupper((unsigned char)at[0]))
+    if (mt_is_letter(at[-1]) && !mt_is_upper(at[0]))
         return false;
     while (at > name && strchr(" _-", at[-1]))
         at--;
@@ -144,7 +143,7 @@ static bool read_number(const char *at, int64_t *number)
     int64_t value = 0;
     int digits = 0;
 
-    for (; isdigit((unsigned char)*at); at++, digits++) {
+    for (; mt_is_digit(*at); at++, digits++) {
         if (digits == 18)
             return false;
         value = value * 10 + (*at - '0');

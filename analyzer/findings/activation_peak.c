@@ -1,10 +1,10 @@
 /* Findings about activations at the peak: those that wait for backward, those of the loss, and
  * matrices of attention. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "arena.h"
+#include "ascii.h"
 #include "finding.h"
 #include "frame_judge.h"
 #include "process_memory.h"
@@ -461,7 +461,7 @@ static bool has_word(const char *text, const char *word)
     for (; *text; text++) {
         size_t i = 0;
 
-        while (i < length && tolower((unsigned char)text[i]) == word[i])
+        while (i < length && mt_lower(text[i]) == word[i])
             i++;
         if (i == length)
             return true;

@@ -1,11 +1,11 @@
 /* What findings share: text, advice by framework, patterns of stacks, settings of the allocator,
  * replays with other lifetimes. */
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis.h"
+#include "ascii.h"
 #include "finding.h"
 #include "foreign_text.h"
 #include "frame_judge.h"
@@ -139,12 +139,12 @@ static bool names_training(const char *function)
     static const char *const words[] = {"train", "training"};
 
     for (const char *at = function; *at; at++) {
-        if (at > function && isalpha((unsigned char)at[-1]))
+        if (at > function && mt_is_letter(at[-1]))
             continue;
         for (size_t i = 0; i < MT_ARRAY_LEN(words); i++) {
             const size_t length = strlen(words[i]);
 
-            if (strncmp(at, words[i], length) == 0 && !isalpha((unsigned char)at[length]))
+            if (strncmp(at, words[i], length) == 0 && !mt_is_letter(at[length]))
                 return true;
         }
     }

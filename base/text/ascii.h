@@ -30,6 +30,11 @@ static inline bool mt_is_alnum(char c)
     return mt_is_letter(c) || mt_is_digit(c);
 }
 
+static inline bool mt_is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 static inline char mt_lower(char c)
 {
     return mt_is_upper(c) ? (char)(c - 'A' + 'a') : c;

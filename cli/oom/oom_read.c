@@ -126,7 +126,7 @@ static bool find_next(struct cursor *cursor)
             cursor->at += prefix_length(cursor->text + cursor->at, cursor->length - cursor->at);
         } else if (c == '\033') {
             cursor->at = skip_escape(cursor->text, cursor->length, cursor->at);
-        } else if (c == ' ' || (c >= '\t' && c <= '\r') || c == '*' || c == '`') { /* Markdown */
+        } else if (mt_is_space(c) || c == '*' || c == '`') { /* Markdown */
             cursor->at++;
         } else {
             return true;

@@ -3,7 +3,6 @@
 #endif
 #include "source_text.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ascii.h"
 #include "io.h"
 
 #define MAX_BYTES ((off_t)16 << 20)
@@ -182,9 +182,9 @@ const char *mt_source_text_line(struct mt_source_text *text, uint32_t line, size
         return "";
     size_t begin = text->at;
     size_t end = end_of(content, begin);
-    while (begin < end && isspace((unsigned char)content->data[begin]))
+    while (begin < end && mt_is_space(content->data[begin]))
         begin++;
-    while (end > begin && isspace((unsigned char)content->data[end - 1]))
+    while (end > begin && mt_is_space(content->data[end - 1]))
         end--;
     *length = end - begin;
     return content->data + begin;

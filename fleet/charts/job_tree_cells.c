@@ -3,9 +3,9 @@
  * of the role. */
 #include "job_tree_view.h"
 
-#include <ctype.h>
 #include <string.h>
 
+#include "ascii.h"
 #include "cell_label.h"
 #include "chart_frame.h"
 #include "job_frame.h"
@@ -81,7 +81,7 @@ static bool find_place(const char *text, size_t *place, size_t *line)
 {
     const char *space = strrchr(text, ' '), *colon = strrchr(text, ':');
 
-    if (!space || !colon || colon < space || !isdigit((unsigned char)colon[1]))
+    if (!space || !colon || colon < space || !mt_is_digit(colon[1]))
         return false;
     *place = (size_t)(space - text);
     *line = (size_t)(colon - text);

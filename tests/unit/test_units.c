@@ -281,6 +281,7 @@ TEST(bytes_are_those_of_the_c_locale)
         assert_int_equal(mt_is_lower(c), islower(i) != 0);
         assert_int_equal(mt_is_letter(c), isalpha(i) != 0);
         assert_int_equal(mt_is_alnum(c), isalnum(i) != 0);
+        assert_int_equal(mt_is_space(c), isspace(i) != 0);
         assert_int_equal((unsigned char)mt_lower(c), tolower(i));
         assert_int_equal(mt_hex_digit(c) >= 0, isxdigit(i) != 0);
     }
