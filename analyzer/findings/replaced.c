@@ -212,9 +212,7 @@ static uint32_t link_of(struct reading *reading, const struct mt_event *event)
 
 static void on_alloc(struct reading *reading, const struct mt_event *event)
 {
-    /* its free was lost */
-
-    end_block(reading, event->addr);
+    end_block(reading, event->addr); /* its free was lost */
     mt_grow_to(&reading->live, &reading->live_capacity, reading->live_count + 1,
                sizeof *reading->live);
     uint32_t chain = event->stack == MT_NO_ID ? 0 : link_of(reading, event);

@@ -427,9 +427,9 @@ static enum mt_status parse(const char *text, size_t length, enum grammar gramma
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "not a text");
     enum mt_status status =
         grammar == TOML ? read_toml_document(&cursor) : read_json_document(&cursor);
+    /* Without memory, there is no text whose syntax could be wrong. */
     if (cursor.path.failed || cursor.text.failed)
-        status = mt_fail_memory(
-            cursor.error); /* without memory there is no text whose syntax could be wrong */
+        status = mt_fail_memory(error);
     mt_buf_release(&cursor.path);
     mt_buf_release(&cursor.text);
     return status;

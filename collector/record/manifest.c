@@ -179,7 +179,7 @@ enum mt_status mt_manifest_read(const char *path, struct mt_arena *arena, char *
         if (status == MT_OK)
             status = copy_paths(&paths, arena, traces);
         if (status != MT_OK)
-            mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+            mt_fail_status(error, status);
     }
     if (status == MT_OK)
         *count = paths.count;

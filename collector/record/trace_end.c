@@ -279,7 +279,7 @@ enum mt_status mt_trace_summarize(const char *path, struct mt_trace_summary *sum
     while ((status = mt_source_next(summing.source, &batch, error)) == MT_OK) {
         status = add_batch(&summing, &batch, summary);
         if (status != MT_OK) {
-            mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+            mt_fail_status(error, status);
             break;
         }
     }

@@ -286,7 +286,7 @@ static enum mt_status open_drain(struct job *job, struct mt_symbols *symbols,
         status = mt_drain_new(job->tape, symbols, &job->commit, &job->drain, error);
     if (status == MT_OK)
         status = mt_drain_definitions(job->drain, &changed);
-    return status == MT_OK ? MT_OK : mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+    return status == MT_OK ? MT_OK : mt_fail_status(error, status);
 }
 
 static struct mt_symbols *symbols_of(struct job *job)
@@ -540,7 +540,7 @@ static enum mt_status open_other(struct job *job, struct mt_error *error)
     if (status != MT_OK)
         other->source = NULL;
     if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     if (is_replaced && !mt_ring_is_part(job->path, other->fd, job->tape->recording_id, true))
         return refuse(error, OF_ANOTHER_RECORDING);
     if (other->source && !is_usable(job, other->source)) {
@@ -557,7 +557,7 @@ static enum mt_status find_complete(struct job *job, struct mt_error *error)
     enum mt_status status = old_trace_open(job->path, job->tape, 0, &job->old, &ignored);
 
     if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     if (status != MT_OK || !job->old.is_complete)
         old_trace_close(&job->old);
     return MT_OK;

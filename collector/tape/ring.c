@@ -72,7 +72,7 @@ static enum mt_status leave_out(struct mt_ring_copy *copy, const struct mt_event
     enum mt_status status = mt_alive_state_add(copy->alive, event);
 
     copy->left_out += !(event->flags & MT_EVENT_INITIAL);
-    return status == MT_OK ? MT_OK : mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+    return status == MT_OK ? MT_OK : mt_fail_status(error, status);
 }
 
 static enum mt_status copy_event(struct mt_ring_copy *copy, const struct mt_event *event,

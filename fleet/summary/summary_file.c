@@ -168,9 +168,8 @@ enum mt_status mt_summary_payload_write(const struct mt_rank_set *set, struct mt
     return writer.status;
 }
 
-/* A payload is decompressed as far as it is read. What was read and, if the caller agrees, what was
- * decompressed goes back to the host: in a job of many ranks each takes as much memory as the
- * records. */
+/* A payload is decompressed as far as it is read. What was read and what was decompressed goes back
+ * to the host: in a job of many ranks each takes as much memory as the records. */
 struct inflating {
     ZSTD_DCtx *zstd;
     ZSTD_inBuffer in;

@@ -372,7 +372,7 @@ enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks
     struct mt_pickle *p = calloc(1, sizeof *p);
 
     if (!p)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        return mt_fail_memory(error);
     p->feed = feed;
     p->hooks = hooks;
     p->error = error;
