@@ -65,7 +65,7 @@ TEST(random_sets_round_trip)
  * records lie across the borders of what is decompressed at once. */
 TEST(spent_memory_gives_the_same_set)
 {
-    struct mt_rank_set made = {0}, read = {0}, spent = {0};
+    struct mt_rank_set made = {0}, spent = {0};
     struct mt_error error = {0};
     struct mt_buf bytes, copy = {0};
 
@@ -73,18 +73,13 @@ TEST(spent_memory_gives_the_same_set)
     bytes = encoded(&made);
     assert_true(bytes.length > (size_t)2 << 20);
     mt_buf_add(&copy, bytes.data, bytes.length);
-    assert_int_equal(decode_copy(bytes.data, bytes.length, &read, &error), MT_OK);
-    assert_memory_equal(bytes.data, copy.data, copy.length);
     assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &spent, &error), MT_OK);
     assert_memory_not_equal(bytes.data, copy.data, copy.length);
-    mt_rank_set_sort(&read);
     mt_rank_set_sort(&spent);
-    assert_true(sets_are_equal(&made, &read));
     assert_true(sets_are_equal(&made, &spent));
     mt_buf_release(&bytes);
     mt_buf_release(&copy);
     mt_rank_set_release(&made);
-    mt_rank_set_release(&read);
     mt_rank_set_release(&spent);
 }
 
