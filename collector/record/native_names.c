@@ -1,7 +1,6 @@
 #include "native_names.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "arena.h"
 #include "ascii.h"

@@ -4,7 +4,6 @@
 #include "address.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "theme.h"

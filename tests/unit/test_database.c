@@ -340,7 +340,7 @@ TEST(damaged_databases)
     need_sqlite();
     make_database(NULL);
     struct contents whole = read_file();
-    struct contents changed = (struct contents){malloc(whole.length), whole.length};
+    struct contents changed = {malloc(whole.length), whole.length};
     assert_non_null(changed.bytes);
     for (unsigned i = 0; i < DAMAGED; i++) {
         memcpy(changed.bytes, whole.bytes, whole.length);

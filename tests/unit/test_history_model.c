@@ -115,8 +115,7 @@ static void play(struct run *run, unsigned events)
         if (t_ns > 140000)
             t_ns = 140000;
         toggle(run, (unsigned)linear_below(BLOCKS));
-        struct mt_bytes bytes =
-            (struct mt_bytes){run->now.total, run->now.total, run->now.total, 1 << 30};
+        struct mt_bytes bytes = {run->now.total, run->now.total, run->now.total, 1 << 30};
         mt_history_state(run->builder, t_ns, i + 1, MT_NO_PHASE, &bytes);
         run->times[i] = t_ns;
         run->states[i + 1] = run->now;
@@ -427,7 +426,7 @@ TEST(many_sizes)
         }
         mt_history_birth(run->builder, i % 16, &group, group.block_bytes, false);
         total += group.block_bytes;
-        struct mt_bytes bytes = (struct mt_bytes){total, total, total, total};
+        struct mt_bytes bytes = {total, total, total, total};
         mt_history_state(run->builder, 1000 + i, i + 1, MT_NO_PHASE, &bytes);
     }
     mt_history_finish(run->builder, &run->history);

@@ -47,8 +47,7 @@ static void expect_of(bool is_cut, const char *const *stacks, const char *wanted
     mt_python_tree_update(&tree, &program.symbols);
     for (size_t i = 0; i < program.count; i++)
         program.nodes[i] = mt_python_node_of(&tree, program.nodes[i]);
-    struct mt_module_sequence sequence =
-        (struct mt_module_sequence){root, program.nodes, program.count, is_cut};
+    struct mt_module_sequence sequence = {root, program.nodes, program.count, is_cut};
     assert_int_equal(mt_module_calls_find(&tree, &program.symbols, &sequence, calls), MT_OK);
     for (size_t i = 0; i < program.count; i++) {
         uint32_t times = 0;

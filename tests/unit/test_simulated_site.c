@@ -454,7 +454,7 @@ TEST(test_no_room)
     snprintf(cache, sizeof cache, "%s/full", root);
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
-    struct rlimit none = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    struct rlimit none = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_FSIZE, &none);
     expect_failure(MT_ERR_OUTPUT, "cannot write the simulated libraries to");
     setrlimit(RLIMIT_FSIZE, &before);

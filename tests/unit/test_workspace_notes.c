@@ -102,7 +102,7 @@ TEST(a_note_that_cannot_be_written_is_empty)
     snprintf(path, sizeof path, "%s.full.%ld", base, (long)getpid());
     sim_note_write("full", "an old note");
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
-    struct rlimit none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    struct rlimit none = {.rlim_cur = 0, .rlim_max = usual.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
     sim_note_write("full", "a new note");
