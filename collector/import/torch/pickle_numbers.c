@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ascii.h"
+
 /* Reads digits into *magnitude. Sets *big if they exceed 64 bits. */
 static bool parse_digits(const unsigned char *text, size_t length, uint64_t *magnitude, bool *big)
 {
@@ -137,21 +139,13 @@ struct mt_pickle_value mt_pickle_long(const unsigned char *bytes, size_t length)
     return value;
 }
 
-static int hex_digit(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool parse_hex(const unsigned char *text, size_t length, size_t digits, uint32_t *code)
 {
     *code = 0;
     if (length < digits)
         return false;
     for (size_t i = 0; i < digits; i++) {
-        int digit = hex_digit(text[i]);
+        int digit = mt_hex_digit((char)text[i]);
         if (digit < 0)
             return false;
         *code = *code << 4 | (uint32_t)digit;
