@@ -15,7 +15,7 @@ LIMITS = {
     "options": 229,  # long options of all commands, without --help; plan has 13, sql has ten
     ".c files": 552,  # of the product, like the next three; view has six, databases ten; event_window.c: two threads; block_units.c: sizes compressed; relay.c, model_feed.c: charts in a second thread
     ".h files": 408,  # png_pack.h: PNG without libpng; block_units.h; relay.h; ascii.h
-    "lines of C": 207660,  # imports 6,400; databases and SQL 2,700; ring 2,100; view 1,800; Perfetto 1,600; shared replays 740; PNG 700; idle 500; smaller optimal 170; early summaries 90; reading ahead 400; packed lists of ranks 380; lanes of fit 160; loops, labels, declarations, clocks and searches -2,400; charts in a second thread 200; recorder 160; orders in one pass 110; plans by equal parts 100; decoding a first reading ahead 100; hashing while reading 50
+    "lines of C": 207179,  # imports 6,400; databases and SQL 2,700; ring 2,100; view 1,800; Perfetto 1,600; shared replays 740; PNG 700
     "% of public functions with one other user": 52,  # .c files that name the function
     "words of documents": 89900,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
@@ -28,7 +28,7 @@ LARGE_FOLDERS = {
     "tests": 87,
     "tests/fuzz": 59,
     "tests/fuzz/seeds": 133,
-    "tests/golden": 771,
+    "tests/golden": 775,
     "tests/inject": 54,
     "tests/property": 53,
     "tests/unit": 173,
