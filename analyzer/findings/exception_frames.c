@@ -587,8 +587,8 @@ static enum mt_status say(struct mt_finding_search *search, const struct attempt
         evidence[finding.evidence_count++] = replayed;
     if (held > 1)
         evidence[finding.evidence_count++] =
-            mt_arena_printf(arena, "%s more failed attempt%s left memory behind",
-                            mt_format_count(n[0], held - 1), held == 2 ? "" : "s");
+            mt_arena_printf(arena, "%s left memory behind",
+                            mt_format_counted(n[0], held - 1, "more failed attempt"));
     mt_finding_publish(search, &finding);
     return MT_OK;
 }

@@ -136,7 +136,7 @@ char *mt_format_counted(char text[MT_UNITS_TEXT], uint64_t value, const char *no
 {
     const size_t length = strlen(mt_format_count(text, value));
 
-    snprintf(text + length, MT_UNITS_TEXT - length, " %s%s", noun, value == 1 ? "" : "s");
+    snprintf(text + length, MT_UNITS_TEXT - length, " %s%s", noun, mt_plural_s(value));
     return text;
 }
 

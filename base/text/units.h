@@ -29,14 +29,14 @@ char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes);
 char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes);
 /* "20,749,221,888" */
 char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value);
-/* "1 block", "1,234 blocks". `noun` has at most 19 bytes and gets an s unless the count is 1. */
-char *mt_format_counted(char text[MT_UNITS_TEXT], uint64_t value, const char *noun);
-/* Returns the ending of a noun: "" for 1, otherwise "s". */
+/* Returns the ending of a noun: "" for 1, otherwise "s". For a noun apart from its count, and for a
+ * count that is not written as above. */
 static inline const char *mt_plural_s(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
-
+/* A count and its noun: "1 block", "1,234 blocks". `noun` has at most 19 bytes. */
+char *mt_format_counted(char text[MT_UNITS_TEXT], uint64_t value, const char *noun);
 /* "66.6%", "<0.1%" for tiny positive ones, "0%". share: 0..1 and beyond. */
 char *mt_format_percent(char text[MT_UNITS_TEXT], double share);
 /* "4.63 s", "26.4 ms", "13 us" with a micro sign, "0 s". */
@@ -44,6 +44,7 @@ char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
 
 /* True for a unit that these functions write after a number and a space: "GiB", "ms". */
 bool mt_units_is_unit(const char *word, size_t length);
+
 /* Returns the length of the unit that `text` begins with, as a whole word: 3 for "GiB, ..."; 0 =
  * none. */
 size_t mt_unit_length(const char *text);

@@ -462,15 +462,15 @@ static void add_method(const struct text *text)
     unsigned best = (unsigned)settings->trial.setting_count;
     char count[3][MT_UNITS_TEXT];
 
-    add_line(
-        text, false,
-        mt_arena_printf(
-            arena, "%s readings of %s trace%s: tune tried %s settings on %u of them, and %s",
-            mt_format_count(count[0], settings->readings),
-            mt_format_count(count[1], settings->trace_count), mt_plural_s(settings->trace_count),
-            mt_format_count(count[2], settings->tune_settings), (unsigned)settings->tuned_count,
-            best == 1 ? "its best one was replayed on all"
-                      : (mt_arena_printf(arena, "the best %u were replayed on all", best))));
+    add_line(text, false,
+             mt_arena_printf(
+                 arena, "%s readings of %s: tune tried %s settings on %u of them, and %s",
+                 mt_format_count(count[0], settings->readings),
+                 mt_format_counted(count[1], settings->trace_count, "trace"),
+                 mt_format_count(count[2], settings->tune_settings),
+                 (unsigned)settings->tuned_count,
+                 best == 1 ? "its best one was replayed on all"
+                           : (mt_arena_printf(arena, "the best %u were replayed on all", best))));
 }
 
 static void add_cluster(const struct text *text, struct mt_table *table, uint32_t check)

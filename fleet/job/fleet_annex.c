@@ -109,8 +109,8 @@ static void write_text(const struct mt_rank_set *set, const char *path, uint64_t
     char count[MT_UNITS_TEXT], size[MT_UNITS_TEXT];
 
     mt_buf_add_printable(out, path, strlen(path));
-    mt_buf_printf(out, ": summary of %s device%s of a job, %s\n",
-                  mt_format_count(count, set->record_count), set->record_count == 1 ? "" : "s",
+    mt_buf_printf(out, ": summary of %s of a job, %s\n",
+                  mt_format_counted(count, set->record_count, "device"),
                   mt_format_bytes(size, bytes));
     for (uint32_t i = 0; i < set->record_count && i < INFO_SUMMARY_MAX_LINES; i++)
         info_summary_add_record(out, &set->records[i]);

@@ -15,7 +15,7 @@ static void add_counted(struct mt_buf *out, uint64_t count, const char *noun)
 {
     char text[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "%s %s%s", mt_format_count(text, count), noun, count == 1 ? "" : "s");
+    mt_buf_add_text(out, mt_format_counted(text, count, noun));
 }
 
 /* "680 sizes and 394 decisions" */

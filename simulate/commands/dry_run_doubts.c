@@ -132,8 +132,8 @@ static void add_failures(struct mt_buf *out, const struct mt_dry_run_notes *note
 
     if (!notes->failures)
         return;
-    mt_buf_printf(out, "The Python part of the dry run failed %s time%s",
-                  mt_format_count(count, notes->failures), notes->failures == 1 ? "" : "s");
+    mt_buf_printf(out, "The Python part of the dry run failed %s",
+                  mt_format_counted(count, notes->failures, "time"));
     if (notes->first_failure) {
         mt_buf_add_text(out, ", first in ");
         mt_buf_add_printable_text(out, notes->first_failure);
@@ -308,17 +308,15 @@ void mt_dry_run_add_doubts(struct mt_buf *out, const struct mt_dry_run_answer *a
     say_workspaces(out, answer);
     say_groups(out, answer);
     if (notes->compiled)
-        mt_buf_printf(
-            out,
-            "Inductor compiled %s function%s: its buffers are those of a compiled run, its "
-            "kernels were not built\n",
-            mt_format_count(sizes, notes->compiled), notes->compiled == 1 ? "" : "s");
+        mt_buf_printf(out,
+                      "Inductor compiled %s: its buffers are those of a compiled run, its "
+                      "kernels were not built\n",
+                      mt_format_counted(sizes, notes->compiled, "function"));
     if (notes->eager)
-        mt_buf_printf(
-            out,
-            "%s function%s of torch.compile ran eagerly: a compiled run may need more or less "
-            "memory\n",
-            mt_format_count(sizes, notes->eager), notes->eager == 1 ? "" : "s");
+        mt_buf_printf(out,
+                      "%s of torch.compile ran eagerly: a compiled run may need more or less "
+                      "memory\n",
+                      mt_format_counted(sizes, notes->eager, "function"));
     if (notes->unreadable)
         mt_buf_add_text(out, "It is unknown how much depended on data: the notes of a process "
                              "cannot be written or read\n");

@@ -431,13 +431,12 @@ static void add_totals(struct mt_buf *lines, const char *name,
                       mt_format_count(n[2], device->reserved_changes),
                       device->reserved_changes == 1 ? "" : "s");
     if (device->gaps)
-        mt_buf_printf(lines,
-                      "%sTotal Allocated of %s: %s bytes at most; %s event%s do%s not follow from "
-                      "the events before",
-                      lines->length ? "\n" : "", name,
-                      mt_format_count(n[0], device->most_allocated_bytes),
-                      mt_format_count(n[1], device->gaps), device->gaps == 1 ? "" : "s",
-                      device->gaps == 1 ? "es" : "");
+        mt_buf_printf(
+            lines,
+            "%sTotal Allocated of %s: %s bytes at most; %s do%s not follow from "
+            "the events before",
+            lines->length ? "\n" : "", name, mt_format_count(n[0], device->most_allocated_bytes),
+            mt_format_counted(n[1], device->gaps, "event"), device->gaps == 1 ? "es" : "");
 }
 
 static const char *name_of_device(const struct making *making, unsigned number,
