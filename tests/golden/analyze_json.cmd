@@ -1,1 +1,1 @@
-memtrace analyze --json captures/oom_adam.pickle.zst
+memtrace analyze --json captures/oom_adam.pickle.zst | sed 's/^  //'
