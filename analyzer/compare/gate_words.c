@@ -2,9 +2,12 @@
 #include "gate_result.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "process_memory.h"
 #include "report_query.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 
@@ -300,29 +303,31 @@ void mt_gate_describe_not_evaluated(struct mt_gate_work *work, struct mt_gate_re
         result->verdict = mt_arena_printf(&work->gates->arena, "%s: %s", subject, why);
 }
 
-/* ", forward train.py:47 in forward 1.20 GiB". */
-static const char *name_holder(struct mt_gate_work *work, const char *before, const char *site,
-                               const char *phase, int64_t bytes, bool is_change)
+static const enum mt_role no_role = (enum mt_role)MT_ROLE_COUNT;
+
+/* Adds "forward train.py:47, in forward (1.20 GiB, activations)" to `before`. */
+static const char *name_holder(struct mt_gate_work *work, const char *before,
+                               const struct mt_site_use *use, const char *sign)
 {
+    const bool has_phase = use->phase && *use->phase, has_role = use->role != no_role;
     char text[MT_UNITS_TEXT];
 
-    return mt_arena_printf(&work->gates->arena, "%s%s%s%s%s (%s)", before, *before ? "; " : "",
-                           site && *site ? shorten(work, site) : "no call site",
-                           phase && *phase ? ", in " : "",
-                           phase && *phase ? shorten(work, phase) : "",
-                           is_change ? mt_format_change(text, bytes) : bytes_text(text, bytes));
+    return mt_arena_printf(&work->gates->arena, "%s%s%s%s%s (%s%s%s%s)", before,
+                           *before ? "; " : "",
+                           use->site && *use->site ? shorten(work, use->site) : "no call site",
+                           has_phase ? ", in " : "", has_phase ? shorten(work, use->phase) : "",
+                           sign, mt_format_bytes(text, use->bytes), has_role ? ", " : "",
+                           has_role ? mt_role_name(use->role) : "");
 }
 
 static const char *holders_of_peak(struct mt_gate_work *work, const struct mt_device_report *device)
 {
     const char *text = "";
 
-    for (uint32_t i = 0; text && i < device->peak_site_count && i < NAMED; i++)
-        text = name_holder(work, text, device->peak_sites[i].site, device->peak_sites[i].phase,
-                           (int64_t)mt_min_u64(device->peak_sites[i].bytes, INT64_MAX), false);
-    return text && *text
-               ? mt_arena_printf(&work->gates->arena, "most at the allocated peak: %s", text)
-               : NULL;
+    for (uint32_t i = 0; i < device->peak_site_count && i < NAMED; i++)
+        text = name_holder(work, text, &device->peak_sites[i], "");
+    return *text ? mt_arena_printf(&work->gates->arena, "most at the allocated peak: %s", text)
+                 : NULL;
 }
 
 /* Unused memory has no site; live blocks keep it from being released. */
@@ -337,15 +342,25 @@ static const char *holders_of_reserved(struct mt_gate_work *work,
     for (uint32_t i = 0; i < device->instant_count; i++)
         if (device->instants[i].kind == MT_INSTANT_PEAK_RESERVED)
             instant = &device->instants[i];
-    for (uint32_t i = 0; instant && text && i < instant->holder_count && i < NAMED; i++)
-        text = name_holder(work, text, instant->holders[i].site, instant->holders[i].phase,
-                           instant->holders[i].bytes, false);
-    if (!text || !*text)
+    for (uint32_t i = 0; instant && i < instant->holder_count && i < NAMED; i++) {
+        const struct mt_contribution *is = &instant->holders[i];
+        const struct mt_site_use use = {is->site, .phase = is->phase, .role = is->role,
+                                        .bytes = (uint64_t)is->bytes};
+        text = name_holder(work, text, &use, "");
+    }
+    if (!*text)
         return holders_of_peak(work, device);
-    return mt_arena_printf(&work->gates->arena, "held at the reserved peak: %s; unused: %s", text,
-                           mt_format_bytes(unused, peak->bytes > peak->then.allocated
-                                                       ? peak->bytes - peak->then.allocated
-                                                       : 0));
+    return mt_arena_printf(
+        &work->gates->arena, "held at the reserved peak: %s; unused: %s", text,
+        mt_format_bytes(unused, mt_sub_or_0_u64(peak->bytes, peak->then.allocated)));
+}
+
+MT_DEFINE_POINTER_ORDER(by_place, struct mt_site_use,
+                        MT_BY_TEXT(site) || MT_BY_TEXT(phase) || MT_BY_PLACE)
+
+static bool is_at(const struct mt_site_use *use, const char *site, const char *phase)
+{
+    return strcmp(use->site, site) == 0 && strcmp(use->phase, phase) == 0;
 }
 
 /* A site has a row for each role. Bases of older versions have one row, so the sums are compared.
@@ -355,39 +370,42 @@ static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struc
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < base->site_count; i++)
-        if (strcmp(base->sites[i].site, use->site) == 0 &&
-            strcmp(base->sites[i].phase, use->phase) == 0)
+        if (is_at(use, base->sites[i].site, base->sites[i].phase))
             bytes += base->sites[i].bytes;
     /* a base with more sites than it lists: the others are at most as large as the last */
     return bytes || base->all_sites || !base->site_count ? bytes
                                                          : base->sites[base->site_count - 1].bytes;
 }
 
-/* Sites that hold more at the allocated peak than in the base; NULL = none. */
+/* The site that grew most since the base, at the allocated peak; NULL = none. */
 static const char *growers(struct mt_gate_work *work, const struct mt_device_report *device)
 {
     const struct mt_baseline_device *base = mt_baseline_device(work->check->base, device->device);
-    const struct mt_site_use *most = NULL;
-    int64_t most_bytes = 0;
+    const uint32_t count = base ? device->peak_site_count : 0;
+    const struct mt_site_use **rows = mt_memory_new((count + (size_t)1) * sizeof(void *));
+    struct mt_site_use most = {.role = no_role};
 
-    for (uint32_t i = 0; base && i < device->peak_site_count; i++) {
-        const struct mt_site_use *use = &device->peak_sites[i];
-        int64_t more = -(int64_t)base_bytes_of(base, use);
+    for (uint32_t i = 0; i < count; i++)
+        rows[i] = &device->peak_sites[i];
+    qsort(rows, count, sizeof *rows, by_place);
+    for (uint32_t i = 0, end, first = 0; i < count; i = end) {
+        uint64_t bytes = 0, old = base_bytes_of(base, rows[i]);
 
-        for (uint32_t j = 0; j < device->peak_site_count; j++)
-            if (strcmp(device->peak_sites[j].site, use->site) == 0 &&
-                strcmp(device->peak_sites[j].phase, use->phase) == 0)
-                more += (int64_t)device->peak_sites[j].bytes;
-
-        if (more > most_bytes) {
-            most_bytes = more;
-            most = use;
-        }
+        for (end = i; end < count && is_at(rows[i], rows[end]->site, rows[end]->phase); end++)
+            bytes += rows[end]->bytes;
+        bytes = mt_sub_or_0_u64(bytes, old);
+        if (bytes < most.bytes || !bytes || (bytes == most.bytes && rows[i] > rows[first]))
+            continue;
+        first = i;
+        most.site = rows[i]->site;
+        most.phase = rows[i]->phase;
+        most.bytes = bytes;
     }
-    if (!most)
-        return NULL;
-    return mt_arena_printf(&work->gates->arena, "more than in the base at the allocated peak: %s",
-                           name_holder(work, "", most->site, most->phase, most_bytes, true));
+    free(rows);
+    return most.bytes ? mt_arena_printf(&work->gates->arena,
+                                        "more than in the base at the allocated peak: %s",
+                                        name_holder(work, "", &most, "+"))
+                      : NULL;
 }
 
 static const char *owner_or_site(struct mt_gate_work *work, const struct mt_driver_report *driver,
@@ -405,10 +423,12 @@ static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
 
     if (!driver)
         return NULL;
-    for (uint32_t i = 0; text && i < driver->owner_count && i < NAMED; i++)
-        text = name_holder(work, text, owner_or_site(work, driver, &driver->owners[i]), NULL,
-                           (int64_t)mt_min_u64(driver->owners[i].bytes, INT64_MAX), false);
-    if (!text || !*text)
+    for (uint32_t i = 0; i < driver->owner_count && i < NAMED; i++) {
+        const struct mt_site_use use = {owner_or_site(work, driver, &driver->owners[i]),
+                                        .role = no_role, .bytes = driver->owners[i].bytes};
+        text = name_holder(work, text, &use, "");
+    }
+    if (!*text)
         return NULL;
     if (!driver->residual.samples || driver->residual.most_bytes <= 0)
         return mt_arena_printf(&work->gates->arena, "outside the framework: %s", text);

@@ -24,8 +24,10 @@ static int setup(void **unused)
     memset(&rules, 0, sizeof rules);
     memset(&gates, 0, sizeof gates);
     memset(steps, 0, sizeof steps);
-    sites[0] = (struct mt_site_use){.site = "a.py:1", .phase = "forward", .bytes = 600};
-    sites[1] = (struct mt_site_use){.site = "b.py:2", .phase = "", .bytes = 400};
+    sites[0] = (struct mt_site_use){
+        .site = "a.py:1", .phase = "forward", .role = MT_ROLE_ACTIVATIONS, .bytes = 600};
+    sites[1] = (struct mt_site_use){
+        .site = "b.py:2", .phase = "", .role = MT_ROLE_PARAMETERS, .bytes = 400};
     device =
         (struct mt_device_report){.allocated_peak = {.bytes = 1000, .phase = MT_NO_PHASE},
                                   .requested_peak = {.bytes = 900, .phase = MT_NO_PHASE},
@@ -80,7 +82,9 @@ TEST_WITH(equal_values_pass, setup, teardown)
     assert_int_equal(check(MT_GATE_PEAK, "allocated=999", NULL), MT_GATE_FAIL);
     assert_int_equal(gates.results[0].actual_bytes, 1000);
     assert_int_equal(gates.results[0].limit_bytes, 999);
-    assert_non_null(strstr(gates.results[0].culprit, "a.py:1, in forward (600 B)"));
+    assert_string_equal(gates.results[0].culprit,
+                        "most at the allocated peak: a.py:1, in forward (600 B, activations); "
+                        "b.py:2 (400 B, parameters)");
     assert_int_equal(check(MT_GATE_PEAK, "allocated=1001,warn=1000", NULL), MT_GATE_PASS);
     assert_int_equal(check(MT_GATE_PEAK, "allocated=1000,warn=999", NULL), MT_GATE_WARN);
     assert_int_equal(check(MT_GATE_PEAK, "requested=899", NULL), MT_GATE_FAIL);
@@ -198,6 +202,25 @@ TEST_WITH(sites_missing_from_the_base_are_not_blamed, setup, teardown)
     of_base.all_sites = true;
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=0%", &base), MT_GATE_FAIL);
     assert_non_null(strstr(gates.results[0].culprit, "more than in the base"));
+}
+
+/* The report has a row for each role of a site; the base of an older version has one. */
+TEST_WITH(roles_of_a_site_are_compared_together, setup, teardown)
+{
+    struct mt_baseline_device of_base = {
+        .allocated_peak_bytes = 1, .site_count = 2, .all_sites = true};
+    struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
+
+    sites[1].site = sites[0].site;
+    sites[1].phase = sites[0].phase;
+    of_base.sites[0] = (struct mt_baseline_site){"a.py:1", "forward", 700};
+    of_base.sites[1] = (struct mt_baseline_site){"a.py:1", "", 900};
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=0%", &base), MT_GATE_FAIL);
+    assert_string_equal(gates.results[0].culprit,
+                        "more than in the base at the allocated peak: a.py:1, in forward (+300 B)");
+    of_base.sites[1].phase = "forward";
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=0%", &base), MT_GATE_FAIL);
+    assert_null(strstr(gates.results[0].culprit, "more than in the base"));
 }
 
 /* Levels that rise by chance are no growth: only memory that steps leave behind counts. */
