@@ -295,14 +295,6 @@ static double share_of(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-static void count_segments(char text[MT_UNITS_TEXT + 16], uint64_t count)
-{
-    char number[MT_UNITS_TEXT];
-
-    snprintf(text, MT_UNITS_TEXT + 16, "%s %s", mt_format_count(number, count),
-             count == 1 ? "segment" : "segments");
-}
-
 /* Returns a tile with the occupancy over time, or at the end if the trace has no duration. */
 static struct mt_tile occupancy_tile(const struct mt_address *address, char text[MT_UNITS_TEXT])
 {
@@ -334,9 +326,9 @@ static double draw_tiles(const struct mt_address_layout *layout, double y)
          mt_format_bytes(values[3], address->idle_bytes), notes[2],
          verdict(share_of(address->idle_bytes, peak), 0.05, 0.25), "Idle in last step"}};
 
-    count_segments(notes[0], address->segments_end);
+    mt_format_counted(notes[0], address->segments_end, "segment");
     snprintf(notes[1], sizeof notes[1], "%s in total", mt_format_bytes(bytes, address->once_bytes));
-    count_segments(notes[2], address->idle_segments);
+    mt_format_counted(notes[2], address->idle_segments, "segment");
     if (!address->has_steps)
         tiles[3].short_label = NULL;
     return mt_chart_frame_tiles(layout->drawing, y, tiles, 4);
