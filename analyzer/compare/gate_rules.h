@@ -2,7 +2,7 @@
  *
  *     max-peak METRIC=10GiB      the largest number of bytes of one kind
  *     max-growth 1MiB/step       bytes left behind by each step
- *     max-fragmentation 25%      of reserved memory is unused at the reserved peak
+ *     max-fragmentation 25%      of reserved memory is unused (mt_fragmentation_peak)
  *     max-regression [METRIC=]2% above a base; 2%,64MiB: the larger of both
  *     fits 16GiB                 the smallest limit that serves the run */
 #ifndef MT_ANALYZER_GATE_RULES_H

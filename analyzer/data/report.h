@@ -97,7 +97,7 @@ struct mt_site_use {
                           engine (no Python stack)" */
     uint32_t stack;    /* one representative stack, MT_NO_ID */
     const char *phase; /* name of the phase of allocation, "" = none */
-    enum mt_role role; /* of most of its bytes */
+    enum mt_role role;
     uint64_t bytes, blocks;
 };
 
@@ -128,8 +128,8 @@ struct mt_instant {
     struct mt_bytes bytes;
     struct mt_holding *holdings;
     uint32_t holding_count;
-    /* For peaks and OOMs, else NULL: the holders, largest first: the first of peak_sites; sums to
-     * allocated. */
+    /* For peaks and OOMs, else NULL: the holders as in peak_sites, largest first, the last ones as
+     * one entry; sums to allocated. */
     struct mt_contribution *holders;
     uint32_t holder_count;
 };

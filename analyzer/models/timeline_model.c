@@ -209,7 +209,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     mt_timeline_builder_new(arena, spans, span_count, device->first_event, end.event,
                             mt_model_bins(analysis), &made->builder);
     if (analysis->options->layer_by == MT_LAYERS_BY_ROLE) {
-        feed->is_alone = analysis->options->models & MT_MODEL_BLOCKS; /* as that one is */
+        feed->is_alone = analysis->options->models & MT_MODEL_BLOCKS; /* joins its relay */
         return MT_OK;
     }
     feed->on_birth = on_birth;

@@ -71,9 +71,10 @@ struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribut
     return mt_attributed_of(attribution, &holding);
 }
 
-/* Equal if the site, phase name and kind of origin are the same. */
-static int attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y)
+int mt_attributed_by_source(const void *a, const void *b)
 {
+    const struct mt_attributed *x = a, *y = b;
+
     if (x->site.frame != y->site.frame)
         return x->site.frame < y->site.frame ? -1 : 1;
     if (x->site.own != y->site.own)
@@ -83,20 +84,10 @@ static int attributed_by_place(const struct mt_attributed *x, const struct mt_at
         return order;
     if (x->initial != y->initial)
         return x->initial ? -1 : 1;
-    if (x->initial && x->site.frame == MT_NO_ID && x->role != y->role)
-        return x->role < y->role ? -1 : 1; /* equal sites: order by role */
     if (x->tie != y->tie)
         return x->tie < y->tie ? -1 : 1;
-    return (int)x->backward - (int)y->backward;
-}
-
-int mt_attributed_by_source(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-    int order = attributed_by_place(x, y);
-
-    if (order)
-        return order;
+    if (x->backward != y->backward)
+        return x->backward ? 1 : -1;
     return (x->role > y->role) - (x->role < y->role);
 }
 

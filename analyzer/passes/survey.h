@@ -94,8 +94,8 @@ struct mt_survey_device {
     uint64_t events, allocations, frees, ooms, refusals, live_blocks, live_blocks_peak;
     struct {
         uint64_t bytes, t_ns;
-    } most_unused,
-        worst_unused; /* so far; up to the last request, as the teardown does not count */
+    } most_unused,    /* so far */
+        worst_unused; /* until the last request: the teardown does not count */
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
     struct mt_gap gaps[MT_SURVEY_GAPS];
     uint32_t gap_count;
