@@ -28,7 +28,7 @@ LARGE_FOLDERS = {
     "tests": 87,
     "tests/fuzz": 59,
     "tests/fuzz/seeds": 133,
-    "tests/golden": 775,
+    "tests/golden": 771,
     "tests/inject": 54,
     "tests/property": 53,
     "tests/unit": 173,
