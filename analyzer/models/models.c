@@ -43,7 +43,7 @@ static enum mt_status begin_model(struct mt_analysis *analysis, uint32_t slot,
     if (!feed->builder)
         return status;
     feeds->rows[feeds->count++] = (uint8_t)row;
-    mt_model_feeds_leave(feeds, NULL);
+    mt_model_feeds_update(feeds);
     return status;
 }
 

@@ -14,6 +14,7 @@ enum { MT_MODULE_KINDS = MT_MODULE_UNKNOWN + 1 };
 struct builder {
     const struct mt_analysis *analysis;
     struct mt_model_feeds *feeds; /* of its device */
+    struct mt_model_feed *feed;   /* its own */
     struct mt_forward_logs logs;
     struct mt_module_block *blocks; /* by life's block */
     size_t capacity;
@@ -88,9 +89,11 @@ static void hear_after(struct builder *builder, const struct mt_block_life *life
     if (builder->logs.closed < builder->calls_seen) {
         hear_call(builder, life, &place);
         mt_forward_logs_leave(&builder->logs, place);
-    } else {
-        mt_model_feeds_leave(builder->feeds, builder);
+        return;
     }
+    builder->feed->on_birth = NULL;
+    builder->feed->on_end = NULL;
+    mt_model_feeds_update(builder->feeds);
 }
 
 static void on_birth(void *context, const struct mt_block_life *life)
@@ -154,6 +157,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
         .builder = builder, .on_birth = on_birth, .on_end = on_end, .release = release};
     builder->analysis = analysis;
     builder->feeds = &analysis->holders.devices[slot].models;
+    builder->feed = feed;
     builder->event = answer ? answer->instant.event : analysis->instants[slot].instants[0].event;
     return MT_OK;
 }

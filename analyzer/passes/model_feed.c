@@ -31,7 +31,7 @@ static void call_birth(const struct mt_model_feeds *feeds, const struct mt_block
     for (uint32_t i = 0; i < feeds->count; i++) {
         const struct mt_model_feed *feed = &feeds->feeds[i];
 
-        if (feed->on_birth && feed->is_alone == by_relay && is_passed(feed, life->birth_event))
+        if (feed->is_alone == by_relay && feed->on_birth && is_passed(feed, life->birth_event))
             feed->on_birth(feed->builder, life);
     }
 }
@@ -42,7 +42,7 @@ static void call_end(const struct mt_model_feeds *feeds, const struct mt_block_l
     for (uint32_t i = 0; i < feeds->count; i++) {
         const struct mt_model_feed *feed = &feeds->feeds[i];
 
-        if (feed->on_end && feed->is_alone == by_relay && is_passed(feed, life->birth_event))
+        if (feed->is_alone == by_relay && feed->on_end && is_passed(feed, life->birth_event))
             feed->on_end(feed->builder, life,
                          is_passed(feed, end.event) ? end : (struct mt_block_end){0, UINT64_MAX});
     }
@@ -54,7 +54,7 @@ static void call_state(const struct mt_model_feeds *feeds, const struct mt_model
     for (uint32_t i = 0; i < feeds->count; i++) {
         const struct mt_model_feed *feed = &feeds->feeds[i];
 
-        if (feed->on_state && feed->is_alone == by_relay && is_passed(feed, state->event->seq))
+        if (feed->is_alone == by_relay && feed->on_state && is_passed(feed, state->event->seq))
             feed->on_state(feed->builder, state);
     }
 }
@@ -87,14 +87,12 @@ static void take_rows(void *context, const void *taken, uint32_t count)
         take_row(&rows[i]);
 }
 
-void mt_model_feeds_leave(struct mt_model_feeds *feeds, const void *builder)
+void mt_model_feeds_update(struct mt_model_feeds *feeds)
 {
     feeds->wants_lives = feeds->wants_events = false;
     for (uint32_t i = 0; i < feeds->count; i++) {
-        struct mt_model_feed *feed = &feeds->feeds[i];
+        const struct mt_model_feed *feed = &feeds->feeds[i];
 
-        if (feed->builder == builder)
-            *feed = (struct mt_model_feed){.builder = feed->builder, .release = feed->release};
         feeds->wants_lives |= feed->on_birth || feed->on_end || feed->on_gone;
         feeds->wants_events |= feeds->wants_lives || feed->on_state || feed->on_empty_cache;
     }

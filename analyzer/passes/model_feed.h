@@ -41,7 +41,8 @@ struct mt_model_feed {
      * all events. */
     uint64_t until_event;
     /* These functions use nothing but the builder, so they may run in a second thread, behind the
-     * others. There, mt_model_state has no phase, and on_gone is not called. */
+     * others. There, mt_model_state has no phase, and on_gone is not called. That thread reads the
+     * functions of a listener only if this is set. */
     bool is_alone;
 };
 
@@ -66,8 +67,9 @@ void mt_model_feeds_gone(const struct mt_model_feeds *feeds, const struct mt_blo
 void mt_model_feeds_state(struct mt_model_feeds *feeds, const struct mt_model_state *state);
 void mt_model_feeds_empty_cache(const struct mt_model_feeds *feeds, const struct mt_event *event);
 
-/* Passes nothing more on to a listener that knows what it needs. */
-void mt_model_feeds_leave(struct mt_model_feeds *feeds, const void *builder);
+/* Notes what the listeners want: call it after a new one, or after one that is not alone has set
+ * its functions to NULL. */
+void mt_model_feeds_update(struct mt_model_feeds *feeds);
 
 /* Begins the relay of all devices for these, if any listener is alone. */
 void mt_model_feeds_relay(struct mt_model_feeds *feeds, struct mt_relay *relay,
