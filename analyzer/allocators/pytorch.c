@@ -61,12 +61,11 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
     if (status == MT_OK && self->pytorch.config.async_backend)
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                          "backend:cudaMallocAsync is not the caching allocator");
-    if (status == MT_OK)
-        spell(&self->pytorch.config, setup->spelling, setup->spelling_size);
     if (status != MT_OK) {
         destroy(self);
         return status;
     }
+    spell(&self->pytorch.config, setup->spelling, setup->spelling_size);
     if (self->pytorch.config.memory_fraction < 1 && device->total_memory_bytes &&
         !device->limit_bytes)
         device->limit_bytes =
@@ -384,8 +383,7 @@ static bool would_release(struct mt_policy *policy, const struct mt_policy_reque
     if (request->size_bytes > MAX_REQUEST)
         return true;
     struct mt_pytorch_search search = search_for(self, request);
-    struct mt_pytorch_free_list *free_list = mt_pytorch_free_list(self, search.pool, search.stream);
-    if (free_list && find_free(self, free_list, &search).entry)
+    if (find_free(self, mt_pytorch_free_list(self, search.pool, search.stream), &search).entry)
         return false;
     if (exceeds_limit(self, &search) &&
         (!search.is_private || self->config.max_split_bytes != MT_PYTORCH_UNLIMITED))

@@ -507,13 +507,11 @@ void mt_pytorch_release_available(struct mt_pytorch *policy, const struct mt_pyt
 {
     struct mt_pytorch_free_list *free_list =
         mt_pytorch_free_list(policy, search->pool, search->stream);
-    uint64_t wanted = policy->config.max_split_bytes;
+    const uint64_t wanted = mt_max_u64(policy->config.max_split_bytes, search->size_bytes);
 
     *released = false;
     if (policy->config.max_split_bytes == MT_PYTORCH_UNLIMITED)
         return;
-    if (search->size_bytes > wanted)
-        wanted = search->size_bytes;
     struct mt_free_cursor at = mt_free_set_find(&free_list->free, wanted, 0);
     if (!at.entry || !is_whole_segment(policy, at.entry->block)) {
         release_largest(policy, free_list, wanted, released);

@@ -1,6 +1,5 @@
 /* Segments and blocks at recorded places. For a trace that starts in the middle, all remaining
  * space is free. */
-#include "process_memory.h"
 #include "pytorch_pools.h"
 
 #include "check.h"
@@ -77,8 +76,8 @@ void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
         fresh.size_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now)
         return; /* no block can lie in it */
-    if (!mt_pytorch_free_list(self, fresh.pool, fresh.stream))
-        mt_memory_end();
+    /* creates its pool */
+    (void)mt_pytorch_free_list(self, fresh.pool, fresh.stream);
     self->restoring = true;
     uint32_t below = fresh.expandable ? last_of_reservation(self, &fresh) : MT_NO_BLOCK;
     if (below == MT_NO_BLOCK)
