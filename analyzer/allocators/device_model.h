@@ -125,7 +125,7 @@ struct mt_device_model {
     bool use_bases;
     uint64_t address_ties; /* choices between equal free blocks by address */
     uint64_t certain_ties; /* of these, while every segment was at its recorded address */
-    bool any_order;        /* no free list has had blocks at several bases: their order is moot */
+    bool any_order;        /* no free list had two bases at a time: their order decides nothing */
     uint64_t refusals;     /* requests refused by the limit, retried or not */
     uint64_t most_tested_bytes; /* largest sum that PyTorch compared, or would have compared, with a
                                    limit: a limit of at least this changes nothing */

@@ -35,7 +35,7 @@ struct row {
     char policy[MT_TUNE_CONF_BYTES + 16];
     unsigned option_count;
     bool in_orders;                   /* tried with addresses in other orders */
-    struct mt_replay_summary *replay; /* the whole one, if no row beats this one; or NULL */
+    struct mt_replay_summary *replay; /* a whole one, if no row beat this one then; or NULL */
 };
 
 struct search {
