@@ -6,7 +6,7 @@
 static int verdict(const struct mt_integrity *integrity, bool starts_in_middle, bool strict)
 {
     struct mt_common common = {.quiet = true, .strict = strict};
-    struct mt_source source = {.integrity = *integrity};
+    struct mt_source source = {.integrity = *integrity, .events_read = integrity->events_read};
 
     source.header.starts_in_middle = starts_in_middle;
     return mt_input_verdict(&source, "x", &common);
@@ -24,6 +24,8 @@ TEST(statuses)
     assert_int_equal(verdict(&sound, false, true), MT_EXIT_OK);
     assert_int_equal(verdict(&cut, false, false), MT_EXIT_OK);
     assert_int_equal(verdict(&cut, false, true), MT_EXIT_INCOMPLETE);
+    cut.events_read = 0;
+    assert_int_equal(verdict(&cut, false, false), MT_EXIT_INPUT);
     assert_int_equal(verdict(&dropped, false, false), MT_EXIT_OK);
     assert_int_equal(verdict(&dropped, false, true), MT_EXIT_INCOMPLETE);
     assert_int_equal(verdict(&sound, true, false), MT_EXIT_OK);

@@ -49,7 +49,9 @@ static void expect(const char *text)
     assert_string_equal(mt_nothing_found(&arena, &report, &device), text);
 }
 
-#define SEEN "at most 20.0 MiB of the 120 MiB reserved was unused, no request was refused, and "
+#define SEEN                                                                                       \
+    "20.0 MiB of the 120 MiB reserved was unused at the reserved peak, no request was refused, "   \
+    "and "
 
 TEST_WITH(checked_growth_is_reported, setup, teardown)
 {
